@@ -1,0 +1,38 @@
+"""Time: stored as whole microseconds since 1970-01-01T00:00:00Z, written as RFC 3339 in UTC."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+
+
+def now() -> int:
+    """Return the present moment in microseconds since the epoch."""
+    return time.time_ns() // 1_000
+
+
+def iso(at: int) -> str:
+    """Write a moment with as many fraction digits as it has: `2026-12-01T09:00:05.25Z`."""
+    text = (EPOCH + timedelta(microseconds=at)).replace(tzinfo=None).isoformat()
+    return (text.rstrip("0") if "." in text else text) + "Z"
+
+
+def iso_seconds(at: int) -> str:
+    """Write a moment in whole seconds, as the Agent API does: `2026-12-01T09:00:05Z`."""
+    return iso(at - at % SECOND)
+
+
+def parse_iso(text: str) -> int | None:
+    """Read an RFC 3339 or ISO 8601 moment; a time without zone is UTC. None if it is not one.
+
+    The accepted forms are those of `datetime.fromisoformat`, as ATIF requires (RFC 0001).
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - EPOCH) // timedelta(microseconds=1)
