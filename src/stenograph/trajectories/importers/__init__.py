@@ -1,1 +1,1 @@
-"""Readers of agents' logs. Each turns the bytes of a log into a `SessionDraft`, and stores nothing."""
+"""Readers of agents' logs: each turns bytes into a `SessionDraft`, and stores nothing."""

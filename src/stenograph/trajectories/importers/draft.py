@@ -27,7 +27,7 @@ class StepDraft:
     part: Part
     step: Step
     #: The log's own identity of this entry (message id, line uuid), unique within the session. It
-    #: finds the same step again in a file that has grown. None: the entry's ordinal is its identity.
+    #: finds the same step again in a file that has grown. None: its ordinal is its identity.
     key: str | None = None
     #: Who sent a prompt or steer. `child`: the report of a background subagent, no human turn.
     origin: Origin = "person"
