@@ -1,0 +1,1 @@
+"""WHAT HAPPENED: the journal of each conversation, and its readers."""

@@ -1,0 +1,1 @@
+"""The database: a narrow port (`database`), two drivers behind it, and the migrations."""

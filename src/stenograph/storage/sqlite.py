@@ -1,0 +1,238 @@
+"""SQLite: one writer thread that commits in groups, and as many readers as are wanted.
+
+Each commit is fsynced (`synchronous=FULL`), but jobs that wait together share one: the writer
+runs them in one transaction, each under its own savepoint, and answers all after the commit.
+"""
+
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from stenograph.storage.database import Dialect, Row, Tx, insert_sql
+
+T = TypeVar("T")
+
+#: How many waiting jobs one commit may carry.
+GROUP = 128
+#: The tables whose ids never come again, even after the newest row was deleted.
+AUTOINCREMENT = frozenset({"tasks"})
+_FETCH = 500
+
+
+def _connect(path: Path, *, writer: bool) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=30
+    )
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA cache_size = -16000")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    if writer:
+        connection.execute("PRAGMA journal_mode = WAL")
+    else:
+        connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+@lru_cache(maxsize=512)
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    return insert_sql(table, columns)
+
+
+class SqliteTx:
+    """A transaction on one connection."""
+
+    dialect: Dialect = "sqlite"
+    for_update = ""
+
+    def __init__(self, connection: sqlite3.Connection, observer: Callable[[str], None] | None):
+        self._connection = connection
+        self._observer = observer
+        self.acts: list[Callable[[], None]] = []
+
+    def _execute(self, sql: str, params: Any) -> sqlite3.Cursor:
+        if self._observer:
+            self._observer(sql)
+        return self._connection.execute(sql, params)
+
+    def rows(self, sql: str, /, **params: Any) -> list[Row]:
+        return self._execute(sql, params).fetchall()
+
+    def row(self, sql: str, /, **params: Any) -> Row | None:
+        found: Row | None = self._execute(sql, params).fetchone()
+        return found
+
+    def value(self, sql: str, /, **params: Any) -> Any:
+        found = self.row(sql, **params)
+        return found[0] if found else None
+
+    def each(self, sql: str, /, **params: Any) -> Iterator[Row]:
+        cursor = self._execute(sql, params)
+        while batch := cursor.fetchmany(_FETCH):
+            yield from batch
+
+    def run(self, sql: str, /, **params: Any) -> int:
+        return self._execute(sql, params).rowcount
+
+    def insert(self, table: str, /, **columns: Any) -> int:
+        rowid = self._execute(_insert(table, tuple(columns)), columns).lastrowid
+        assert rowid is not None
+        return rowid
+
+    def insert_many(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        if self._observer:
+            self._observer(sql)
+        self._connection.executemany(sql, rows)
+
+    def allocate(self, table: str, count: int) -> list[int]:
+        last = self.value(f"SELECT max(id) FROM {table}") or 0
+        if table in AUTOINCREMENT:
+            used = self.value("SELECT seq FROM sqlite_sequence WHERE name = :table", table=table)
+            last = max(last, used or 0)
+        return list(range(last + 1, last + 1 + count))
+
+    def after_commit(self, act: Callable[[], None]) -> None:
+        self.acts.append(act)
+
+
+class SqliteDatabase:
+    """A database file, opened once per process. Other processes may open it too."""
+
+    dialect: Dialect = "sqlite"
+    reads_wait = False
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.observer: Callable[[str], None] | None = None
+        self._jobs: queue.SimpleQueue[tuple[Callable[[Tx], Any], Future[Any]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+        self._writer = _connect(path, writer=True)
+        self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
+        self._thread.start()
+        self._closed = False
+
+    @contextmanager
+    def read(self) -> Iterator[Tx]:
+        try:
+            connection = self._readers.get_nowait()
+        except queue.Empty:
+            connection = _connect(self.path, writer=False)
+        connection.execute("BEGIN")
+        try:
+            yield SqliteTx(connection, self.observer)
+        finally:
+            connection.rollback()
+            self._readers.put(connection)
+
+    def write(self, act: Callable[[Tx], T], /) -> T:
+        return self.submit(act).result()
+
+    def submit(self, act: Callable[[Tx], T], /) -> "Future[T]":
+        if self._closed:
+            raise RuntimeError("the database is closed")
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("write() inside write() would wait for itself")
+        future: Future[T] = Future()
+        self._jobs.put((act, future))
+        return future
+
+    def scrub(self) -> None:
+        def empty_log(tx: Tx) -> None:
+            tx.after_commit(lambda: self._checkpoint())
+
+        self.write(empty_log)
+
+    def _checkpoint(self) -> None:
+        # Runs on the writer thread, between transactions: the log's pages hold what was deleted.
+        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        self._thread.join()
+        self._writer.close()
+        while True:
+            try:
+                self._readers.get_nowait().close()
+            except queue.Empty:
+                return
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            if not self._group(job):
+                return
+
+    def _group(self, job: tuple[Callable[[Tx], Any], Future[Any]]) -> bool:
+        """Run `job` and those waiting behind it in one transaction. False: the end was met."""
+        done: list[tuple[Future[Any], Any, list[Callable[[], None]]]] = []
+        more = True
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            job[1].set_exception(error)
+            return True
+        pending: tuple[Callable[[Tx], Any], Future[Any]] | None = job
+        while pending is not None:
+            act, future = pending
+            if future.set_running_or_notify_cancel():
+                self._one(act, future, done)
+            if len(done) >= GROUP or not self._writer.in_transaction:
+                break
+            try:
+                pending = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if pending is None:
+                more = False
+        self._commit(done)
+        return more
+
+    def _one(
+        self,
+        act: Callable[[Tx], Any],
+        future: "Future[Any]",
+        done: list[tuple["Future[Any]", Any, list[Callable[[], None]]]],
+    ) -> None:
+        tx = SqliteTx(self._writer, self.observer)
+        try:
+            self._writer.execute("SAVEPOINT job")
+            result = act(tx)
+            self._writer.execute("RELEASE job")
+        except BaseException as error:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK TO job")
+                self._writer.execute("RELEASE job")
+            else:  # SQLite itself rolled everything back (disk full, I/O): nobody's work is there
+                for other, _, _ in done:
+                    other.set_exception(error)
+                done.clear()
+            future.set_exception(error)
+        else:
+            done.append((future, result, tx.acts))
+
+    def _commit(self, done: list[tuple["Future[Any]", Any, list[Callable[[], None]]]]) -> None:
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            for future, _, _ in done:
+                future.set_exception(error)
+            return
+        for future, result, acts in done:
+            for act in acts:
+                act()
+            future.set_result(result)
