@@ -69,7 +69,7 @@ def append_all(tx: Tx, conversation_id: int, events: Sequence[Event]) -> int:
                 e.step_id,
                 msgspec.json.encode(e.payload).decode(),
                 now() if e.occurred_at is None else e.occurred_at,
-            )  # fmt: skip
+            )
             for sequence, e in enumerate(events, first)
         ],
     )

@@ -51,7 +51,7 @@ class Tx(Protocol):
         ...
 
     def allocate(self, table: str, count: int) -> list[int]:
-        """Return `count` fresh ids of the table, ascending, for rows inserted with `insert_many`."""
+        """Return `count` fresh ids of the table, ascending, for use with `insert_many`."""
         ...
 
     def after_commit(self, act: Callable[[], None]) -> None:
