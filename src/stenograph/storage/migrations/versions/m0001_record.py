@@ -233,6 +233,7 @@ CREATE TABLE tasks (
   transcript_visibility TEXT NOT NULL,
   mainline SMALLINT NOT NULL DEFAULT 1,
   parent_id BIGINT,
+  round_id BIGINT,
   call_index BIGINT,
   tool_call_id TEXT,
   name TEXT,
@@ -246,6 +247,7 @@ CREATE TABLE tasks (
 );
 CREATE INDEX tasks_run ON tasks (run_id, id);
 CREATE INDEX tasks_parent ON tasks (parent_id, id) WHERE parent_id IS NOT NULL;
+CREATE INDEX tasks_round ON tasks (round_id, call_index) WHERE round_id IS NOT NULL;
 CREATE INDEX tasks_selected ON tasks (run_id, id)
   WHERE kind = 'model_task' AND transcript_visibility <> 'hidden'
     AND selected_invocation_id IS NOT NULL;
