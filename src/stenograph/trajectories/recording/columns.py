@@ -69,6 +69,8 @@ class CallRest(Struct, omit_defaults=True):
     #: The result's content, where it is not plain text; null where it had none.
     content: MaybeRaw = UNSET
     result_extra: MaybeRaw = UNSET
+    #: Only a preview of the output was there to be stored.
+    excerpt: bool = False
     refs: MaybeRaw = UNSET
 
 
@@ -82,6 +84,11 @@ class CallColumns:
     output: str | None
     rest: str | None
     answered: bool
+
+    @property
+    def excerpt(self) -> bool:
+        """Whether only a preview of the output was there to be stored."""
+        return self.rest is not None and '"excerpt":true' in self.rest
 
 
 @dataclass(slots=True)
@@ -300,7 +307,12 @@ def _join_calls(step: Step, calls: list[CallColumns], rest: StepRest) -> None:
         ]
     if rest.results is None:
         return
-    order = range(len(calls)) if rest.results is UNSET else rest.results
+    if rest.results is UNSET:
+        order = [n for n, c in enumerate(calls) if c.answered or rests[n].content is not UNSET]
+        if not order:
+            return
+    else:
+        order = rest.results
     step.observation = Observation(
         results=[
             _join_result(calls[n], rests[n]) if n >= 0 else rest.loose[-n - 1]  # type: ignore[misc]

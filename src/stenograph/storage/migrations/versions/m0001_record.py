@@ -384,6 +384,7 @@ CREATE TABLE sessions (
   status TEXT NOT NULL,
   outcome TEXT,
   recorded SMALLINT NOT NULL DEFAULT 0,
+  audio SMALLINT NOT NULL DEFAULT 0,
   model TEXT,
   reasoning_effort TEXT,
   tags TEXT NOT NULL,

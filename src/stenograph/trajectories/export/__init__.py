@@ -1,0 +1,1 @@
+"""What leaves the record: a session, whole, as one ATIF document."""

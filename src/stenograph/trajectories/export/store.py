@@ -1,0 +1,208 @@
+"""The SQL of what leaves: the steps of a session in order, with their calls and usage."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stenograph.storage.database import Row, Tx, among
+
+#: Steps read at once; with their calls they are what an export holds in memory.
+CHUNK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What the head and the foot of a document say. `agent` and `document` are JSON."""
+
+    conversation_id: int
+    public_id: str
+    mode: str
+    status: str
+    recorded: bool
+    agent: str | None
+    document: str | None
+    document_session_id: str | None
+    document_trajectory_id: str | None
+    model: str | None
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether this server's engine ran it, rather than an agent elsewhere."""
+        return self.agent is None
+
+
+def facts(tx: Tx, conversation_id: int) -> SessionFacts | None:
+    """Return the facts of a session; None for a conversation that is none."""
+    row = tx.row(
+        "SELECT c.id, c.public_id, s.mode, s.status, s.recorded, s.agent, s.document,"
+        " s.document_session_id, s.document_trajectory_id, s.model"
+        " FROM conversations c JOIN sessions s ON s.conversation_id = c.id WHERE c.id = :id",
+        id=conversation_id,
+    )
+    return None if row is None else SessionFacts(*row)
+
+
+def tree(tx: Tx, conversation_id: int) -> dict[int, list[int]]:
+    """Return the children of a session and of all below it, by parent, in order of making."""
+    found: dict[int, list[int]] = {}
+    for parent, child in tx.rows(
+        "WITH RECURSIVE below (id) AS (SELECT CAST(:id AS BIGINT) UNION"
+        "  SELECT s.conversation_id FROM sessions s"
+        "  JOIN below ON s.parent_conversation_id = below.id)"
+        " SELECT s.parent_conversation_id, s.conversation_id FROM sessions s"
+        " JOIN below ON s.parent_conversation_id = below.id"
+        " JOIN conversations c ON c.id = s.conversation_id"
+        " WHERE c.deleted_at IS NULL ORDER BY s.conversation_id",
+        id=conversation_id,
+    ):
+        found.setdefault(parent, []).append(child)
+    return found
+
+
+def has_audio(tx: Tx, conversation_ids: list[int]) -> bool:
+    """Tell whether any of these sessions holds audio (an ATIF 1.8 feature)."""
+    return bool(
+        tx.value(
+            "SELECT 1 FROM sessions WHERE audio = 1"
+            f" AND {among('conversation_id', conversation_ids)}"
+            " LIMIT 1"
+        )
+    )
+
+
+def segments(tx: Tx, conversation_id: int) -> list[tuple[int, int | None]]:
+    """Return the conversations whose steps a session shows, oldest ancestor first.
+
+    With each, the position of the last turn that is inherited from it; None for the session itself.
+    """
+    rows = tx.rows(
+        "SELECT ancestor_id, boundary_position FROM ancestries WHERE conversation_id = :id"
+        " ORDER BY depth DESC",
+        id=conversation_id,
+    )
+    return [(row[0], row[1]) for row in rows] + [(conversation_id, None)]
+
+
+_STEPS = """
+SELECT s.position, s.part, s.source, s.task_id, s.occurred_at, s.text, s.rest,
+  s.variant_id, v.prompt, v.content, coalesce(r.details_pruned_at, v.details_pruned_at),
+  d.message, d.reasoning, d.rest, i.model_ref, i.reasoning_effort, i.llm_call_count,
+  u.id, u.prompt_tokens, u.completion_tokens, u.cached_tokens, u.cost_usd
+FROM steps s
+LEFT JOIN turns t ON t.id = s.turn_id
+LEFT JOIN variants v ON v.id = s.variant_id
+LEFT JOIN runs r ON r.variant_id = s.variant_id
+LEFT JOIN turn_overrides o ON o.turn_id = s.turn_id AND o.conversation_id = :viewer
+LEFT JOIN tasks k ON k.id = s.task_id
+LEFT JOIN invocations i ON i.id = k.selected_invocation_id
+LEFT JOIN invocation_details d ON d.invocation_id = i.id
+LEFT JOIN usage_receipts u ON u.invocation_id = i.id
+WHERE s.conversation_id = :id AND s.position > :after
+  AND (s.turn_id IS NULL OR s.variant_id = t.active_variant_id)
+  AND (s.turn_id IS NULL OR CASE WHEN s.conversation_id = :viewer
+       THEN t.deleted_at IS NULL ELSE o.deleted_at IS NULL END)
+  AND (s.turn_id IS NULL OR t.position <= :boundary)
+ORDER BY s.position LIMIT :limit
+"""
+
+
+@dataclass(slots=True)
+class StepRow:
+    """A step as it lies in the record."""
+
+    position: int
+    part: str
+    source: str
+    task_id: int | None
+    occurred_at: int | None
+    text: str | None
+    rest: str | None
+    variant_id: int | None
+    prompt: str | None
+    content: str | None
+    pruned_at: int | None
+    message: str | None
+    reasoning: str | None
+    invocation_rest: str | None
+    model: str | None
+    effort: str | None
+    llm_call_count: int | None
+    receipt_id: int | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    cost_usd: float | None
+
+
+def steps(
+    tx: Tx, viewer: int, conversation_id: int, boundary: int | None
+) -> Iterator[tuple[list[StepRow], dict[int, list[Row]]]]:
+    """Return chunks of steps with the calls of each round: (call id, name, input, output, rest).
+
+    `viewer` is the session that is read: a fork hides what it concealed itself, whatever its
+    source did.
+    """
+    after = -1
+    while True:
+        chunk = [
+            StepRow(*row)
+            for row in tx.rows(
+                _STEPS,
+                viewer=viewer,
+                id=conversation_id,
+                after=after,
+                boundary=2**62 if boundary is None else boundary,
+                limit=CHUNK,
+            )
+        ]
+        if not chunk:
+            return
+        after = chunk[-1].position
+        yield chunk, _calls(tx, [row.task_id for row in chunk if row.task_id is not None])
+        if len(chunk) < CHUNK:
+            return
+
+
+def _calls(tx: Tx, round_ids: list[int]) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = {}
+    for round_id, *call in tx.rows(
+        "SELECT k.round_id, k.tool_call_id, k.name, d.input, d.output, d.rest"
+        " FROM tasks k LEFT JOIN task_details d ON d.task_id = k.id"
+        f" WHERE {among('k.round_id', round_ids)} ORDER BY k.round_id, k.call_index"
+    ):
+        found.setdefault(round_id, []).append(tuple(call))
+    return found
+
+
+def prompts_without_steps(tx: Tx, conversation_id: int) -> list[tuple[str, int]]:
+    """Return text and time of prompts that wait for an agent, in order."""
+    return [
+        (row[0], row[1])
+        for row in tx.rows(
+            "SELECT v.prompt, t.created_at FROM turns t"
+            " JOIN variants v ON v.id = t.active_variant_id"
+            " WHERE t.conversation_id = :id AND v.prompt IS NOT NULL AND t.deleted_at IS NULL"
+            " AND NOT EXISTS (SELECT 1 FROM steps s WHERE s.turn_id = t.id) ORDER BY t.position",
+            id=conversation_id,
+        )
+    ]
+
+
+def media(tx: Tx, conversation_id: int, path: str) -> tuple[str, bytes] | None:
+    """Return type and bytes of a file that steps point at."""
+    row = tx.row(
+        "SELECT media_type, data FROM media WHERE conversation_id = :id AND path = :path",
+        id=conversation_id,
+        path=path,
+    )
+    return None if row is None else (row[0], bytes(row[1]))
+
+
+def media_paths(tx: Tx, conversation_ids: list[int]) -> list[tuple[int, str]]:
+    """Return session and path of every file that these sessions' steps point at."""
+    return [
+        (row[0], row[1])
+        for row in tx.rows(
+            "SELECT conversation_id, path FROM media"
+            f" WHERE {among('conversation_id', conversation_ids)} ORDER BY id"
+        )
+    ]

@@ -1,0 +1,236 @@
+"""The SQL of sessions as logs make them: conversations, forks, imports, originals, media."""
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+import zstandard
+
+from stenograph.clock import now
+from stenograph.ids import new_id
+from stenograph.storage.database import Tx
+
+
+def open_conversation(
+    tx: Tx,
+    *,
+    workspace_id: int,
+    creator_id: int,
+    answerer_id: int | None,
+    title: str | None,
+    parent_id: int | None,
+    at: int,
+    label: str | None = None,
+) -> int:
+    """Make the conversation that a log's session becomes."""
+    return tx.insert(
+        "conversations",
+        public_id=new_id(),
+        workspace_id=workspace_id,
+        creator_id=creator_id,
+        answerer_id=answerer_id,
+        title=title,
+        metadata="{}",
+        access_default="full",
+        parent_id=parent_id,
+        label=label,
+        last_activity_at=at,
+        created_at=at,
+        updated_at=at,
+    )
+
+
+def open_session(tx: Tx, conversation_id: int, **columns: object) -> None:
+    """Give a conversation its session facts."""
+    names = ["conversation_id", *columns]
+    tx.insert_many("sessions", names, [(conversation_id, *columns.values())])
+
+
+def open_fork(tx: Tx, child_id: int, source_id: int, turn_id: int, boundary: int) -> None:
+    """Make a conversation continue another one's turns up to position `boundary`."""
+    tx.run(
+        "INSERT INTO ancestries (conversation_id, depth, ancestor_id, boundary_position)"
+        " SELECT :child, depth + 1, ancestor_id, boundary_position FROM ancestries"
+        " WHERE conversation_id = :source"
+        " UNION ALL SELECT :child, 1, :source, :boundary",
+        child=child_id,
+        source=source_id,
+        boundary=boundary,
+    )
+    tx.run(
+        "UPDATE conversations SET source_id = :source, source_turn_id = :turn,"
+        " next_position = :next WHERE id = :child",
+        child=child_id,
+        source=source_id,
+        turn=turn_id,
+        next=boundary + 1,
+    )
+
+
+def position_of(tx: Tx, turn_id: int) -> int:
+    """Return where a turn stands in its conversation."""
+    return int(tx.value("SELECT position FROM turns WHERE id = :id", id=turn_id))
+
+
+def turn_at(tx: Tx, conversation_id: int, position: int) -> int | None:
+    """Return the turn that stands at a position."""
+    found = tx.value(
+        "SELECT id FROM turns WHERE conversation_id = :id AND position = :position",
+        id=conversation_id,
+        position=position,
+    )
+    return None if found is None else int(found)
+
+
+def counts(tx: Tx, conversation_id: int) -> tuple[str, int, int]:
+    """Return the public id of a conversation, and how many turns and main-line steps it has."""
+    row = tx.row(
+        "SELECT c.public_id, (SELECT count(*) FROM turns t WHERE t.conversation_id = c.id),"
+        " (SELECT count(*) FROM steps s LEFT JOIN turns t ON t.id = s.turn_id"
+        "  WHERE s.conversation_id = c.id"
+        "  AND (s.turn_id IS NULL OR s.variant_id = t.active_variant_id))"
+        " FROM conversations c WHERE c.id = :id",
+        id=conversation_id,
+    )
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
+def public_id(tx: Tx, table: str, row_id: int) -> str:
+    """Return the public id of a row."""
+    return str(tx.value(f"SELECT public_id FROM {table} WHERE id = :id", id=row_id))
+
+
+def call_that_refers(tx: Tx, conversation_id: int, trajectory_id: str) -> int | None:
+    """Return the tool call whose result points at a child document of that id."""
+    needle = msgspec.json.encode(trajectory_id).decode()
+    found = tx.value(
+        "SELECT k.id FROM runs r JOIN tasks k ON k.run_id = r.id"
+        " JOIN task_details d ON d.task_id = k.id"
+        " WHERE r.conversation_id = :id AND k.kind = 'tool_task'"
+        " AND d.rest LIKE :shape ESCAPE '!' ORDER BY k.id LIMIT 1",
+        id=conversation_id,
+        shape=f'%"trajectory_id":{_like(needle)}%',
+    )
+    return None if found is None else int(found)
+
+
+def _like(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def update_session(tx: Tx, conversation_id: int, **columns: object) -> None:
+    """Set facts of a session."""
+    sets = ", ".join(f"{name} = :{name}" for name in columns)
+    tx.run(f"UPDATE sessions SET {sets} WHERE conversation_id = :id", id=conversation_id, **columns)
+
+
+def touch(tx: Tx, conversation_id: int, at: int) -> None:
+    """Say that something was said in a conversation."""
+    tx.run(
+        "UPDATE conversations SET last_activity_at = :at, updated_at = :now WHERE id = :id",
+        id=conversation_id,
+        at=at,
+        now=now(),
+    )
+
+
+def adopt(tx: Tx, child_id: int, parent_id: int) -> None:
+    """Put a session under the one that started it."""
+    update_session(tx, child_id, parent_conversation_id=parent_id)
+    tx.run(
+        "UPDATE conversations SET parent_id = :parent_id WHERE id = :id",
+        id=child_id,
+        parent_id=parent_id,
+    )
+
+
+def link_child(tx: Tx, task_id: int, child_id: int) -> None:
+    """Say which session a tool call started."""
+    tx.run(
+        "UPDATE tasks SET child_conversation_id = :child_id WHERE id = :id",
+        id=task_id,
+        child_id=child_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImport:
+    """A log that was taken in, by its own identity; `size` is that of its original files."""
+
+    id: int
+    conversation_id: int
+    parent_conversation_id: int | None
+    size: int
+
+
+def find_imports(tx: Tx, organization_id: int, format: str, key: str) -> list[StoredImport]:
+    """Return the sessions that logs of this identity became, oldest first."""
+    return [
+        StoredImport(*row)
+        for row in tx.rows(
+            "SELECT i.id, i.conversation_id, s.parent_conversation_id,"
+            " (SELECT coalesce(sum(o.size), 0) FROM originals o WHERE o.import_id = i.id)"
+            " FROM imports i JOIN sessions s ON s.conversation_id = i.conversation_id"
+            " WHERE i.organization_id = :organization_id AND i.format = :format"
+            " AND i.source_key = :key ORDER BY i.id",
+            organization_id=organization_id,
+            format=format,
+            key=key,
+        )
+    ]
+
+
+def find_orphans(tx: Tx, organization_id: int, format: str, parent_key: str) -> list[int]:
+    """Return sessions that a log names as children of `parent_key` and that have no parent yet."""
+    return [
+        row[0]
+        for row in tx.rows(
+            "SELECT i.conversation_id FROM imports i"
+            " JOIN sessions s ON s.conversation_id = i.conversation_id"
+            " WHERE i.organization_id = :organization_id AND i.format = :format"
+            " AND i.parent_key = :parent_key AND s.parent_conversation_id IS NULL ORDER BY i.id",
+            organization_id=organization_id,
+            format=format,
+            parent_key=parent_key,
+        )
+    ]
+
+
+def save_originals(tx: Tx, import_id: int, files: dict[str, bytes]) -> None:
+    """Keep the files a session was read from, compressed; a name's newest bytes replace older."""
+    for name, data in files.items():
+        told = hashlib.sha256(data).digest()
+        known = tx.value(
+            "SELECT digest FROM originals WHERE import_id = :import_id AND name = :name",
+            import_id=import_id,
+            name=name,
+        )
+        if known is not None and bytes(known) == told:
+            continue
+        tx.run(
+            "DELETE FROM originals WHERE import_id = :import_id AND name = :name",
+            import_id=import_id,
+            name=name,
+        )
+        tx.insert(
+            "originals",
+            import_id=import_id,
+            name=name,
+            digest=told,
+            size=len(data),
+            compressed=zstandard.compress(data, 6),
+        )
+
+
+def save_media(tx: Tx, conversation_id: int, path: str, media_type: str, data: bytes) -> None:
+    """Keep a file that steps point at; the same path is the same file."""
+    tx.run(
+        "INSERT INTO media (conversation_id, path, media_type, data)"
+        " VALUES (:conversation_id, :path, :media_type, :data)"
+        " ON CONFLICT (conversation_id, path) DO NOTHING",
+        conversation_id=conversation_id,
+        path=path,
+        media_type=media_type,
+        data=data,
+    )
