@@ -115,6 +115,12 @@ def plain(content: Content | None) -> str:
     return "\n".join(part.text for part in content or () if part.text is not None)
 
 
+def holds_audio(columns: StepColumns) -> bool:
+    """Tell whether a step has an audio part, in its message or in a result."""
+    rests = [columns.rest, *(call.rest for call in columns.calls)]
+    return any(rest is not None and '"type":"audio"' in rest for rest in rests)
+
+
 def _text(value: object) -> str:
     return _encode(value).decode()
 

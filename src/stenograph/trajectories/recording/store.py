@@ -142,6 +142,21 @@ def activate(tx: Tx, turn_id: int, variant_id: int) -> None:
     )
 
 
+def position_of(tx: Tx, turn_id: int) -> int:
+    """Return where a turn stands in its conversation."""
+    return int(tx.value("SELECT position FROM turns WHERE id = :id", id=turn_id))
+
+
+def turn_at(tx: Tx, conversation_id: int, position: int) -> int | None:
+    """Return the turn that stands at a position."""
+    found = tx.value(
+        "SELECT id FROM turns WHERE conversation_id = :id AND position = :position",
+        id=conversation_id,
+        position=position,
+    )
+    return None if found is None else int(found)
+
+
 def is_first(tx: Tx, turn_id: int) -> bool:
     return position_of(tx, turn_id) == 0
 

@@ -67,21 +67,6 @@ def open_fork(tx: Tx, child_id: int, source_id: int, turn_id: int, boundary: int
     )
 
 
-def position_of(tx: Tx, turn_id: int) -> int:
-    """Return where a turn stands in its conversation."""
-    return int(tx.value("SELECT position FROM turns WHERE id = :id", id=turn_id))
-
-
-def turn_at(tx: Tx, conversation_id: int, position: int) -> int | None:
-    """Return the turn that stands at a position."""
-    found = tx.value(
-        "SELECT id FROM turns WHERE conversation_id = :id AND position = :position",
-        id=conversation_id,
-        position=position,
-    )
-    return None if found is None else int(found)
-
-
 def counts(tx: Tx, conversation_id: int) -> tuple[str, int, int]:
     """Return the public id of a conversation, and how many turns and main-line steps it has."""
     row = tx.row(

@@ -16,7 +16,7 @@ from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import StepDraft, TurnStatus
 from stenograph.trajectories.recording import store
 from stenograph.trajectories.recording.batch import SIZE, Batch, Place
-from stenograph.trajectories.recording.columns import StepColumns, split
+from stenograph.trajectories.recording.columns import StepColumns, holds_audio, split
 
 #: How the end of a turn reads as the status of a session (reason-api.md 3).
 SESSION_STATUS: dict[TurnStatus, str] = {
@@ -72,6 +72,8 @@ class Recorder:
     turns: dict[int, int] = field(default_factory=dict)
     #: Steps go into this candidate of an existing turn instead of opening turns.
     candidate: bool = False
+    #: Whether a step with audio went by (it makes an export ATIF 1.8).
+    audio: bool = False
 
     def add(self, drafts: Sequence[StepDraft]) -> None:
         """Record steps. The last turn stays open."""
@@ -81,6 +83,7 @@ class Recorder:
 
     def _add(self, drafts: list[StepDraft]) -> None:
         columns = [split(draft.step, self.target.agent_model) for draft in drafts]
+        self.audio = self.audio or any(map(holds_audio, columns))
         batch = Batch(self.tx, self.target.conversation_id)
         agents = [c if d.part == "agent" else None for d, c in zip(drafts, columns, strict=True)]
         batch.reserve(agents)

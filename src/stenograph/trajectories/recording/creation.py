@@ -1,0 +1,77 @@
+"""A log that is seen for the first time, and what is done at the end of every import."""
+
+import msgspec
+
+from stenograph.clock import now
+from stenograph.trajectories.importers.draft import SessionDraft
+from stenograph.trajectories.recording import store, store_sessions
+from stenograph.trajectories.recording.branches import add_branch
+from stenograph.trajectories.recording.session import (
+    Import,
+    facts,
+    model_of,
+    moment,
+    moments,
+    recorder_for,
+    title_of,
+)
+from stenograph.trajectories.recording.turns import SESSION_STATUS, Recorder
+
+
+def create(work: Import, draft: SessionDraft, parent: int | None) -> int:
+    at = moment(draft.started_at) or min(moments(draft.steps), default=now())
+    conversation_id = store_sessions.open_conversation(
+        work.tx,
+        workspace_id=work.workspace_id,
+        creator_id=work.caller.principal_id,
+        answerer_id=None,
+        title=title_of(draft),
+        parent_id=parent,
+        at=at,
+    )
+    facts(work, draft, conversation_id, parent, at)
+    import_id = work.tx.insert(
+        "imports",
+        organization_id=work.caller.organization_id,
+        conversation_id=conversation_id,
+        format=draft.format,
+        source_key=draft.key,
+        parent_key=draft.parent_key,
+        steps=len(draft.steps),
+        report=msgspec.json.encode(draft.kept_aside).decode(),
+        imported_at=now(),
+    )
+    store_sessions.save_originals(work.tx, import_id, draft.originals)
+    recorder = recorder_for(work, draft, conversation_id)
+    recorder.add(draft.steps)
+    finish(work, draft, recorder, conversation_id)
+    return conversation_id
+
+
+def finish(work: Import, draft: SessionDraft, recorder: Recorder, conversation_id: int) -> None:
+    """Close the last turn, add what was abandoned, and say how the session stands."""
+    recorder.close()
+    known = store.known_keys(work.tx, conversation_id) if draft.abandoned else set()
+    for branch in draft.abandoned:
+        if branch.steps and branch.steps[0].key not in known:
+            add_branch(work, draft, recorder, branch)
+    for media in draft.media:
+        store_sessions.save_media(
+            work.tx, conversation_id, media.path, media.media_type, media.data
+        )
+    last = store.last_turn(work.tx, conversation_id)
+    status = "completed" if last is None else last.status
+    end = max(moments(draft.steps), default=now())
+    store_sessions.update_session(
+        work.tx,
+        conversation_id,
+        status=SESSION_STATUS[status],  # type: ignore[index]
+        outcome="success" if status == "completed" else None,
+        model=model_of(draft),
+        agent=msgspec.json.encode(draft.agent).decode(),
+        document=msgspec.json.encode(draft.document).decode(),
+        ended_at=end,
+    )
+    if recorder.audio:
+        store_sessions.update_session(work.tx, conversation_id, audio=1)
+    store_sessions.touch(work.tx, conversation_id, end)

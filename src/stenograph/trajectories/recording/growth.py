@@ -1,0 +1,104 @@
+"""A log that is seen again: where it agrees with the record, and what is taken from it.
+
+What is there already is compared step by step; from the first difference on, the log's word is
+taken. A log that is the same changes nothing, and one that is shorter than before neither: the
+record forgets nothing that it was shown, unless retention says so.
+"""
+
+from collections.abc import Sequence
+
+from stenograph.storage.database import Tx
+from stenograph.trajectories.importers.draft import SessionDraft, StepDraft
+from stenograph.trajectories.recording import store, store_sessions
+from stenograph.trajectories.recording.creation import finish
+from stenograph.trajectories.recording.session import Change, Import, recorder_for
+from stenograph.trajectories.recording.turns import OpenTurn, Recorder
+
+
+def grow(
+    work: Import, known: store_sessions.StoredImport, draft: SessionDraft, warnings: list[str]
+) -> Change:
+    """Bring a session to what its log says now."""
+    line = store.main_line(work.tx, known.conversation_id)
+    same = _agreeing(line, draft.steps)
+    if len(draft.steps) < len(line) and (
+        same == len(draft.steps) or sum(map(len, draft.originals.values())) < known.size
+    ):
+        warnings.append(
+            f"The log holds {len(draft.steps)} steps, the record {len(line)}:"
+            " nothing was taken from it."
+        )
+        return "unchanged"
+    store_sessions.save_originals(work.tx, known.id, draft.originals)
+    if same == len(line) == len(draft.steps) and not _ends_otherwise(work.tx, known, draft):
+        return "unchanged"
+    recorder = recorder_for(work, draft, known.conversation_id)
+    _rewind(work.tx, recorder, line, same, draft.steps)
+    recorder.add(draft.steps[same:])
+    finish(work, draft, recorder, known.conversation_id)
+    work.tx.run(
+        "UPDATE imports SET steps = :steps WHERE id = :id", id=known.id, steps=len(draft.steps)
+    )
+    return "grown"
+
+
+def _ends_otherwise(tx: Tx, known: store_sessions.StoredImport, draft: SessionDraft) -> bool:
+    """Tell whether the log now knows another end of its last turn, or a branch that was left."""
+    last = store.last_turn(tx, known.conversation_id)
+    if last is not None:
+        status, _ = draft.turn_ends.get(last.prompts - 1, ("completed", None))
+        if status != last.status:
+            return True
+    if not draft.abandoned:
+        return False
+    keys = store.known_keys(tx, known.conversation_id)
+    return any(branch.steps and branch.steps[0].key not in keys for branch in draft.abandoned)
+
+
+def _agreeing(line: Sequence[store.StoredStep], steps: Sequence[StepDraft]) -> int:
+    """Count the steps from the start that record and log agree on (pruned ones always agree)."""
+    count = 0
+    for stored, draft in zip(line, steps, strict=False):
+        if stored.digest is not None and bytes(stored.digest) != store.digest(draft):
+            break
+        count += 1
+    return count
+
+
+def _rewind(
+    tx: Tx,
+    recorder: Recorder,
+    line: Sequence[store.StoredStep],
+    same: int,
+    steps: Sequence[StepDraft],
+) -> None:
+    """Take back what the log tells otherwise, and stand where the record continues."""
+    kept, dropped = line[:same], line[same:]
+    turn_ids = {step.turn_id for step in kept}
+    ordinal = -1
+    for step in kept:
+        if step.part == "prompt":
+            ordinal += 1
+        if step.turn_id is not None:
+            recorder.turns.setdefault(ordinal, step.turn_id)
+    recorder.prompts = ordinal + 1
+    conversation_id = recorder.target.conversation_id
+    gone = {s.turn_id for s in dropped if s.turn_id is not None and s.turn_id not in turn_ids}
+    store.delete_turns(tx, conversation_id, sorted(gone))
+    store.delete_steps(tx, [step for step in dropped if step.turn_id not in gone])
+    last = store.last_turn(tx, conversation_id)
+    if last is None:
+        return
+    round = store.rounds(tx, last.run_id) + 1
+    continues = same == len(steps) or steps[same].part != "prompt"
+    if continues or round == 1 or any(step.turn_id == last.id for step in dropped):
+        recorder.open = _reopened(tx, last, round, ordinal)
+
+
+def _reopened(tx: Tx, last: store.StoredTurn, round: int, ordinal: int) -> OpenTurn:
+    turn = OpenTurn(last.id, last.variant_id, last.run_id, ordinal, round)
+    if found := store.last_round(tx, last.run_id):
+        provider_id, model_ref, enabled, effort, message = found
+        turn.model = (provider_id, model_ref, None if enabled is None else bool(enabled), effort)
+        turn.answer = message
+    return turn

@@ -1,0 +1,113 @@
+"""The facts of one session of a log: what it is called, who ran it, when, with what model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from stenograph.accounts.access import Caller
+from stenograph.clock import parse_iso
+from stenograph.storage.database import Tx
+from stenograph.trajectories.importers.draft import SessionDraft, StepDraft
+from stenograph.trajectories.recording import store_sessions
+from stenograph.trajectories.recording.turns import Recorder, Target
+
+Mode: TypeAlias = Literal["standard", "ephemeral"]
+Change: TypeAlias = Literal["created", "grown", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of one session of a log. Ids are public ids; a session is a conversation."""
+
+    session_id: str
+    parent_session_id: str | None
+    workspace_id: str
+    conversation_id: str
+    format: str
+    title: str | None
+    change: Change
+    turns: int
+    steps: int
+    kept_aside: dict[str, int]
+    replaced_characters: int
+    warnings: list[str]
+
+
+@dataclass(slots=True)
+class Import:
+    """One import under way."""
+
+    tx: Tx
+    caller: Caller
+    mode: Mode
+    secrets: dict[str, bytes]
+    workspace_id: int
+    recorded: list[Recorded] = field(default_factory=list)
+
+
+def moment(text: str | None) -> int | None:
+    return None if text is None else parse_iso(text)
+
+
+def moments(steps: Sequence[StepDraft]) -> list[int]:
+    found = (moment(step.step.timestamp) for step in steps)
+    return [at for at in found if at is not None]
+
+
+def title_of(draft: SessionDraft) -> str | None:
+    if draft.title:
+        return draft.title
+    for step in draft.steps:
+        if step.part == "prompt":
+            text = step.step.message if isinstance(step.step.message, str) else ""
+            return " ".join(text.split())[:80] or None
+    return None
+
+
+def model_of(draft: SessionDraft) -> str | None:
+    if draft.agent.model_name is not None:
+        return draft.agent.model_name
+    named = (s.step.model_name for s in reversed(draft.steps))
+    return next((name for name in named if name is not None), None)
+
+
+def facts(
+    work: Import, draft: SessionDraft, conversation_id: int, parent: int | None, at: int
+) -> None:
+    store_sessions.open_session(
+        work.tx,
+        conversation_id,
+        organization_id=work.caller.organization_id,
+        owner_id=work.caller.principal_id,
+        parent_conversation_id=parent,
+        mode=work.mode,
+        status="running",
+        model=model_of(draft),
+        tags="[]",
+        options="{}",
+        agent=msgspec.json.encode(draft.agent).decode(),
+        document=msgspec.json.encode(draft.document).decode(),
+        # Logs of programs name their files; a document is told by the names it gave itself.
+        document_session_id=draft.session_id if draft.format == "atif" else None,
+        document_trajectory_id=draft.trajectory_id,
+        created_at=at,
+        started_at=at,
+    )
+    names = ("conversation_id", "name", "ciphertext")
+    rows = [(conversation_id, name, sealed) for name, sealed in work.secrets.items()]
+    if rows:
+        work.tx.insert_many("session_secrets", names, rows)
+
+
+def recorder_for(work: Import, draft: SessionDraft, conversation_id: int) -> Recorder:
+    target = Target(
+        conversation_id=conversation_id,
+        workspace_id=work.workspace_id,
+        organization_id=work.caller.organization_id,
+        agent_model=draft.agent.model_name,
+        source="import",
+        speaker_id=work.caller.principal_id,
+    )
+    return Recorder(work.tx, target, draft.turn_ends)
