@@ -92,10 +92,11 @@ def _rewind(
     round = store.rounds(tx, last.run_id) + 1
     continues = same == len(steps) or steps[same].part != "prompt"
     if continues or round == 1 or any(step.turn_id == last.id for step in dropped):
-        recorder.open = _reopened(tx, last, round, ordinal)
+        recorder.open = reopened(tx, last, round, ordinal)
 
 
-def _reopened(tx: Tx, last: store.StoredTurn, round: int, ordinal: int) -> OpenTurn:
+def reopened(tx: Tx, last: store.StoredTurn, round: int, ordinal: int) -> OpenTurn:
+    """Take up a turn again, as if its last step had just been written."""
     turn = OpenTurn(last.id, last.variant_id, last.run_id, ordinal, round)
     if found := store.last_round(tx, last.run_id):
         provider_id, model_ref, enabled, effort, message = found

@@ -9,7 +9,7 @@ import msgspec
 
 from stenograph.ids import new_id
 from stenograph.storage.database import Row, Tx, among
-from stenograph.trajectories.importers.draft import StepDraft, TurnStatus
+from stenograph.trajectories.importers.draft import Part, StepDraft, TurnStatus
 
 if TYPE_CHECKING:
     from stenograph.trajectories.recording.turns import OpenTurn, Target
@@ -242,6 +242,43 @@ def last_round(tx: Tx, run_id: int) -> Row | None:
         " WHERE k.run_id = :run_id AND k.kind = 'model_task' ORDER BY k.id DESC LIMIT 1",
         run_id=run_id,
     )
+
+
+def next_round(tx: Tx, run_id: int) -> int:
+    """Return the number that a run's next model call gets."""
+    return int(tx.value("SELECT next_round FROM runs WHERE id = :id", id=run_id))
+
+
+def keep_round(tx: Tx, turn: "OpenTurn") -> None:
+    """Remember how far an open turn has come, for who takes it up later."""
+    tx.run("UPDATE runs SET next_round = :round WHERE id = :id", id=turn.run_id, round=turn.round)
+
+
+def steps_at(
+    tx: Tx, conversation_id: int, positions: Sequence[int]
+) -> dict[int, tuple[Part, bytes | None]]:
+    """Return part and digest of the steps at these positions."""
+    return {
+        row[0]: (row[1], row[2])
+        for row in tx.rows(
+            "SELECT position, part, digest FROM steps WHERE conversation_id = :id"
+            f" AND {among('position', positions)}",
+            id=conversation_id,
+        )
+    }
+
+
+def last_step_works(tx: Tx, conversation_id: int) -> bool:
+    """Tell whether the newest step that is no system step has calls, all of them answered."""
+    row = tx.row(
+        "SELECT task_id FROM steps WHERE conversation_id = :id AND part <> 'system'"
+        " ORDER BY position DESC LIMIT 1",
+        id=conversation_id,
+    )
+    if row is None or row[0] is None:
+        return False
+    calls = tx.rows("SELECT status FROM tasks WHERE round_id = :id", id=row[0])
+    return bool(calls) and all(status in ("completed", "failed") for (status,) in calls)
 
 
 # A log that has grown

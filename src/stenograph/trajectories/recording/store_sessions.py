@@ -140,6 +140,30 @@ def link_child(tx: Tx, task_id: int, child_id: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedSession:
+    """A session that an agent elsewhere is recorded into; `steps` is how many it has."""
+
+    conversation_id: int
+    workspace_id: int
+    organization_id: int
+    owner_id: int
+    status: str
+    model: str | None
+    steps: int
+
+
+def lock_recorded(tx: Tx, conversation_id: int) -> RecordedSession | None:
+    """Hold a recorded session until the transaction ends; None if it is of another kind."""
+    row = tx.row(
+        "SELECT c.id, c.workspace_id, s.organization_id, s.owner_id, s.status, s.model,"
+        " c.next_step - 1 FROM conversations c JOIN sessions s ON s.conversation_id = c.id"
+        f" WHERE c.id = :id AND s.recorded = 1{tx.for_update}",
+        id=conversation_id,
+    )
+    return None if row is None else RecordedSession(*row)
+
+
+@dataclass(frozen=True, slots=True)
 class StoredImport:
     """A log that was taken in, by its own identity; `size` is that of its original files."""
 
