@@ -16,7 +16,7 @@ from stenograph.errors import InvalidInputError, NotFoundError
 from stenograph.storage.database import Row, Tx
 from stenograph.trajectories.atif.format import Agent, Json, Metrics, Step
 from stenograph.trajectories.export import store
-from stenograph.trajectories.export.store import SessionFacts, StepRow
+from stenograph.trajectories.export.store import SessionFacts, StepRow, TurnRow
 from stenograph.trajectories.export.totals import Totals, final_metrics
 from stenograph.trajectories.recording.columns import CallColumns, StepColumns, join
 from stenograph.trajectories.redaction.redactor import Redactor
@@ -153,19 +153,20 @@ def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[bytes
     for conversation_id, boundary in store.segments(tx, facts.conversation_id):
         copied = boundary is not None
         pruned = _Pruned()
-        chunks = store.steps(tx, facts.conversation_id, conversation_id, boundary)
-        for rows, calls in chunks:
+        for chunk in store.steps(tx, facts.conversation_id, conversation_id, boundary):
+            before = totals.steps
             steps: list[Step] = []
-            for row in rows:
+            for row in chunk.steps:
+                turn = chunk.turns[row.turn_id] if row.turn_id is not None else None
                 if row.variant_id != pruned.variant_id:
                     _answer(steps, pruned, totals, copied)
-                if row.pruned_at is not None and row.part in ("agent", "system"):
+                if turn and turn.pruned_at is not None and row.part in ("agent", "system"):
                     if pruned.variant_id != row.variant_id:
                         work.pruned_turns += 1
-                    pruned = _Pruned(row.variant_id, row.content, row.occurred_at)
+                    pruned = _Pruned(row.variant_id, turn.content, row.occurred_at)
                     continue
                 totals.steps += 1
-                columns = _columns(row, calls.get(row.task_id or 0, ()))
+                columns = _columns(row, turn, chunk.calls.get(row.task_id or 0, ()))
                 step = join(totals.steps, row.source, columns)
                 if row.part == "agent":
                     work.excerpts += sum(call.excerpt for call in columns.calls)
@@ -175,10 +176,11 @@ def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[bytes
                     step.is_copied_context = True
                     step.metrics = None
                 steps.append(step)
-            yield from _written(work, steps, first=totals.steps == len(steps))
+            yield from _written(work, steps, first=before == 0)
+        before = totals.steps
         steps = []
         _answer(steps, pruned, totals, copied)
-        yield from _written(work, steps, first=totals.steps == len(steps))
+        yield from _written(work, steps, first=before == 0)
     yield from _remaining(work, facts, totals)
 
 
@@ -211,13 +213,13 @@ def _text_columns(text: str, at: int | None) -> StepColumns:
     return StepColumns(text, None, None, None, None, at, None, [], None, False)
 
 
-def _columns(row: StepRow, calls: Iterable[Row]) -> StepColumns:
+def _columns(row: StepRow, turn: TurnRow | None, calls: Iterable[Row]) -> StepColumns:
     usage = None
     if row.receipt_id is not None:
         usage = (row.prompt_tokens, row.completion_tokens, row.cached_tokens, row.cost_usd)
     text = row.message if row.part == "agent" else row.text
-    if text is None and row.part == "prompt":
-        text = row.prompt
+    if text is None and turn is not None and row.part == "prompt":
+        text = turn.prompt
     return StepColumns(
         text=text or "",
         reasoning=row.reasoning,

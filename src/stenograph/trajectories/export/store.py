@@ -83,24 +83,15 @@ def segments(tx: Tx, conversation_id: int) -> list[tuple[int, int | None]]:
 
 
 _STEPS = """
-SELECT s.position, s.part, s.source, s.task_id, s.occurred_at, s.text, s.rest,
-  s.variant_id, v.prompt, v.content, coalesce(r.details_pruned_at, v.details_pruned_at),
-  d.message, d.reasoning, d.rest, i.model_ref, i.reasoning_effort, i.llm_call_count,
+SELECT s.position, s.part, s.source, s.turn_id, s.variant_id, s.task_id, s.occurred_at, s.text,
+  s.rest, d.message, d.reasoning, d.rest, i.model_ref, i.reasoning_effort, i.llm_call_count,
   u.id, u.prompt_tokens, u.completion_tokens, u.cached_tokens, u.cost_usd
 FROM steps s
-LEFT JOIN turns t ON t.id = s.turn_id
-LEFT JOIN variants v ON v.id = s.variant_id
-LEFT JOIN runs r ON r.variant_id = s.variant_id
-LEFT JOIN turn_overrides o ON o.turn_id = s.turn_id AND o.conversation_id = :viewer
 LEFT JOIN tasks k ON k.id = s.task_id
 LEFT JOIN invocations i ON i.id = k.selected_invocation_id
 LEFT JOIN invocation_details d ON d.invocation_id = i.id
 LEFT JOIN usage_receipts u ON u.invocation_id = i.id
 WHERE s.conversation_id = :id AND s.position > :after
-  AND (s.turn_id IS NULL OR s.variant_id = t.active_variant_id)
-  AND (s.turn_id IS NULL OR CASE WHEN s.conversation_id = :viewer
-       THEN t.deleted_at IS NULL ELSE o.deleted_at IS NULL END)
-  AND (s.turn_id IS NULL OR t.position <= :boundary)
 ORDER BY s.position LIMIT :limit
 """
 
@@ -112,14 +103,12 @@ class StepRow:
     position: int
     part: str
     source: str
+    turn_id: int | None
+    variant_id: int | None
     task_id: int | None
     occurred_at: int | None
     text: str | None
     rest: str | None
-    variant_id: int | None
-    prompt: str | None
-    content: str | None
-    pruned_at: int | None
     message: str | None
     reasoning: str | None
     invocation_rest: str | None
@@ -133,33 +122,72 @@ class StepRow:
     cost_usd: float | None
 
 
-def steps(
-    tx: Tx, viewer: int, conversation_id: int, boundary: int | None
-) -> Iterator[tuple[list[StepRow], dict[int, list[Row]]]]:
-    """Return chunks of steps with the calls of each round: (call id, name, input, output, rest).
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """What a turn says of its steps: which candidate is shown, and its prompt and answer."""
+
+    id: int
+    variant_id: int | None
+    position: int
+    concealed_at: int | None
+    prompt: str | None
+    content: str | None
+    pruned_at: int | None
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Steps that are shown, with their turns, and the calls of each round as
+    (call id, name, input, output, rest)."""
+
+    steps: list[StepRow]
+    turns: dict[int, TurnRow]
+    calls: dict[int, list[Row]]
+
+
+def steps(tx: Tx, viewer: int, conversation_id: int, boundary: int | None) -> Iterator[Chunk]:
+    """Return what a session shows of a conversation, in order.
 
     `viewer` is the session that is read: a fork hides what it concealed itself, whatever its
-    source did.
+    source did, and nothing behind turn position `boundary` is its own.
     """
     after = -1
+    last = 2**62 if boundary is None else boundary
     while True:
-        chunk = [
-            StepRow(*row)
-            for row in tx.rows(
-                _STEPS,
-                viewer=viewer,
-                id=conversation_id,
-                after=after,
-                boundary=2**62 if boundary is None else boundary,
-                limit=CHUNK,
-            )
+        rows = [
+            StepRow(*row) for row in tx.rows(_STEPS, id=conversation_id, after=after, limit=CHUNK)
         ]
-        if not chunk:
+        if not rows:
             return
-        after = chunk[-1].position
-        yield chunk, _calls(tx, [row.task_id for row in chunk if row.task_id is not None])
-        if len(chunk) < CHUNK:
+        after = rows[-1].position
+        turns = _turns(tx, viewer, {row.turn_id for row in rows if row.turn_id is not None})
+        shown = [row for row in rows if _is_shown(row, turns, last)]
+        yield Chunk(shown, turns, _calls(tx, [r.task_id for r in shown if r.task_id is not None]))
+        if len(rows) < CHUNK:
             return
+
+
+def _is_shown(row: StepRow, turns: dict[int, TurnRow], last: int) -> bool:
+    if row.turn_id is None:
+        return True
+    turn = turns[row.turn_id]
+    return turn.variant_id == row.variant_id and turn.concealed_at is None and turn.position <= last
+
+
+def _turns(tx: Tx, viewer: int, turn_ids: set[int]) -> dict[int, TurnRow]:
+    return {
+        row[0]: TurnRow(*row)
+        for row in tx.rows(
+            "SELECT t.id, t.active_variant_id, t.position,"
+            " CASE WHEN t.conversation_id = :viewer THEN t.deleted_at ELSE o.deleted_at END,"
+            " v.prompt, v.content, coalesce(r.details_pruned_at, v.details_pruned_at)"
+            " FROM turns t LEFT JOIN variants v ON v.id = t.active_variant_id"
+            " LEFT JOIN runs r ON r.variant_id = t.active_variant_id"
+            " LEFT JOIN turn_overrides o ON o.turn_id = t.id AND o.conversation_id = :viewer"
+            f" WHERE {among('t.id', turn_ids)}",
+            viewer=viewer,
+        )
+    }
 
 
 def _calls(tx: Tx, round_ids: list[int]) -> dict[int, list[Row]]:
