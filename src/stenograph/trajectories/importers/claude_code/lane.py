@@ -54,10 +54,14 @@ class _Walk:
     lane: Lane = field(default_factory=Lane)
     turn: Turn = field(default_factory=Turn)
     turn_of: dict[str, Turn] = field(default_factory=dict)
-    #: Whether lines name their parents at all: then a prompt without one begins anew.
-    chained: bool = False
+    #: Some lines name a parent that is here; an answer names none. In a log where all are linked,
+    #: a prompt without a parent begins anew.
+    linked: bool = False
+    loose: bool = False
     by_message: dict[str, Response] = field(default_factory=dict)
     by_call: dict[str, Response] = field(default_factory=dict)
+    #: Messages that were typed while the agent worked in this turn.
+    queued: set[str] = field(default_factory=set)
     compaction: StepDraft | None = None
     failed_attempts: int = 0
     setting: dict[str, str] = field(default_factory=dict)
@@ -102,9 +106,10 @@ def _turn_of(walk: _Walk, line: Line) -> Turn:
     """Return the turn that a line continues: its parent's, else the one before it in the file."""
     for name in ("parentUuid", "logicalParentUuid"):
         parent = line.text(name)
-        walk.chained = walk.chained or parent is not None
         if parent is not None and parent in walk.turn_of:
+            walk.linked = True
             return walk.turn_of[parent]
+    walk.loose = walk.loose or line.type == "assistant"
     return walk.turn
 
 
@@ -199,10 +204,13 @@ def _message(walk: _Walk, line: Line, content: Json, part: Part | None = None) -
         if message.interrupts:
             walk.turn.end, walk.turn.closed = ("canceled", "interrupted"), True
         return
-    part = part or ("steer" if _is_working(walk.turn, walk.answered) else "prompt")
+    if part is None:
+        waited = any(text in walk.queued for text in texts(content))
+        part = "steer" if waited and _is_working(walk) else "prompt"
     if part == "prompt":
         walk.turn = Turn(_before(walk, line))
         walk.lane.turns.append(walk.turn)
+        walk.queued.clear()
     found = {n: line.text(n) for n in ("uuid", "parentUuid", "promptId", "permissionMode")}
     own = {k: v for k, v in found.items() if v is not None} | message.extra | _setting(walk, line)
     step = Step(step_id=0, source="user", message=message.content, timestamp=line.timestamp)
@@ -210,19 +218,23 @@ def _message(walk: _Walk, line: Line, content: Json, part: Part | None = None) -
     _step(walk, line, StepDraft(part, step, origin=message.origin), line.uuid)
 
 
-def _is_working(turn: Turn, answered: set[str]) -> bool:
-    """Whether the model has asked for tools and is about to go on.
+def _is_working(walk: _Walk) -> bool:
+    """Whether the model is at work, or has asked for tools and is about to go on.
 
     A call without a result anywhere means that the program ended: what comes then is a new turn.
     """
-    if turn.last is None or turn.closed:
+    turn = walk.turn
+    if turn.closed or turn.parent is None:
         return False
-    return bool(turn.last.calls) and turn.last.calls.keys() <= answered
+    if turn.last is None:
+        return True
+    return bool(turn.last.calls) and turn.last.calls.keys() <= walk.answered
 
 
 def _before(walk: _Walk, line: Line) -> Turn:
     """Return the turn that a prompt follows."""
-    begins_anew = walk.chained and "parentUuid" in line.fields and line.text("parentUuid") is None
+    unlinked = "parentUuid" in line.fields and line.text("parentUuid") is None
+    begins_anew = unlinked and walk.linked and not walk.loose
     return walk.lane.turns[0] if begins_anew else walk.turn
 
 
@@ -254,7 +266,7 @@ def _results(walk: _Walk, line: Line) -> None:
 
 def _orphan(walk: _Walk, line: Line, found: ObservationResult) -> None:
     walk.lane.gathered.warnings.append(
-        f"Line {line.number} holds a result of {found.source_call_id}, which no call here has asked"
+        f"Line {line.number} holds a result of {found.source_call_id}, a call that is not here"
     )
     extra: Extra = {"kind": "orphan_result", "tool_use_id": found.source_call_id}
     found.source_call_id = None
@@ -307,6 +319,14 @@ def _attachment(walk: _Walk, line: Line) -> None:
     _message(walk, Line(line.number, "user", line.fields | speaker), about.get("prompt"), "steer")
 
 
+def _queue(walk: _Walk, line: Line) -> None:
+    """Remember what was typed while the agent worked: it may come as a user line later."""
+    content = line.text("content")
+    if line.text("operation") == "enqueue" and content is not None and _is_working(walk):
+        walk.queued.add(content)
+    _aside(walk, line)
+
+
 def _aside(walk: _Walk, line: Line) -> None:
     walk.lane.gathered.keep_aside(line.type)
 
@@ -316,4 +336,5 @@ _READERS = {
     "user": _user,
     "system": _program,
     "attachment": _attachment,
+    "queue-operation": _queue,
 }

@@ -74,10 +74,8 @@ def spoken(line: Line, content: Json, gathered: Gathered, person: Origin) -> Spo
     if first.startswith(INTERRUPTED):
         return Spoken(parts, None, {"kind": "interruption"}, interrupts=True)
     if first.startswith(_NOTIFICATION) or line.origin == "task-notification":
-        named = {
-            f"notified_{name.replace('-', '_')}": value for name, value in _TASK.findall(first)
-        }
-        return Spoken(parts, "child", named)
+        about = {_TASK_NAMES[name]: value for name, value in reversed(_TASK.findall(first))}
+        return Spoken(parts, "child", about)
     if first.startswith("<teammate-message"):
         return Spoken(parts, "agent", {})
     if line.origin is not None and line.origin not in _ORIGINS:

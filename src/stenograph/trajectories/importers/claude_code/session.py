@@ -43,7 +43,7 @@ def read(files: Mapping[str, bytes], root: str) -> SessionDraft:
     )
     draft = _draft(key, session_id, lines, lane, found)
     if not draft.steps and not agents:
-        raise InvalidInputError(f"{root} is a log of Claude Code, and holds no message yet")
+        raise InvalidInputError(f"{root} holds no message of a Claude Code session")
     lanes, drafts = {key: lane}, {key: draft}
     for name, agent in agents.items():
         lanes[name] = read_lane(agent.lines, outputs, speaker="agent", copied=set())
@@ -63,7 +63,7 @@ def _read(data: bytes, name: str, gathered: Gathered) -> Log:
     gathered.keep_aside("repeated", log.repeated)
     gathered.keep_aside("unreadable", len(log.unreadable))
     if not log.lines:
-        raise InvalidInputError(f"{name} holds no line of a Claude Code log")
+        raise InvalidInputError(f"{name} holds no line that can be read as a log")
     if log.unreadable:
         first, *more = log.unreadable
         others = f" and {len(more)} more" if more else ""
