@@ -1,0 +1,189 @@
+"""Find everything in a string that must go, and put markers in its place."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+import re2
+
+from stenograph.trajectories.redaction.shapes import (
+    KNOWN_CREDENTIALS,
+    OWN_CREDENTIALS,
+    UNBROKEN_RUN,
+    Shape,
+)
+from stenograph.trajectories.redaction.spellings import secret_patterns
+
+Tier: TypeAlias = Literal["standard", "ephemeral", "none"]
+#: Start, end, and the rank of the rule that found it.
+Span: TypeAlias = tuple[int, int, int]
+
+SECRET_MARKER = "[redacted-secret]"  # noqa: S105
+
+#: Every marker there is, by rank: where finds overlap, the lowest names what stands there after.
+MARKERS: tuple[str, ...] = tuple(
+    dict.fromkeys(
+        [
+            SECRET_MARKER,
+            *(shape.marker for shape in (*OWN_CREDENTIALS, *KNOWN_CREDENTIALS, UNBROKEN_RUN)),
+        ]
+    )
+)
+
+#: Passes over one string before it is masked whole. One is nearly always enough: a second finds
+#: only what a marker helped to make, such as a secret that has the text of a marker in it.
+_PASSES = 4
+
+
+def _options() -> Any:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 << 20
+    options.log_errors = False
+    return options
+
+
+def compile_bytes(pattern: bytes) -> Any:
+    """Compile `pattern` over bytes, not by `re2.compile`, whose cache would keep the secrets."""
+    return re2._Regexp(pattern, _options())
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A compiled shape or secret value."""
+
+    rank: int
+    find: Any
+    accept: Callable[[bytes, int, int, int], bool] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Rules, one expression that holds wherever any may, and a set that tells which.
+
+    The scanner is an alternation because a `re2.Set` that runs out of memory says "no match".
+    """
+
+    rules: Sequence[Rule]
+    scanner: Any
+    selector: Any
+
+    def may_match(self, data: bytes) -> bool:
+        """Tell whether any rule may find something in `data`: a string's bytes or its JSON's."""
+        return self.scanner.search(data) is not None
+
+    def candidates(self, text: bytes) -> Iterable[Rule]:
+        """Return the rules that find something in `text`, or all if that cannot be told."""
+        indexes = self.selector.Match(text)
+        return [self.rules[i] for i in sorted(indexes)] if indexes else self.rules
+
+
+def rules_for(secrets: Collection[str], tier: Tier) -> tuple[Rules, ...]:
+    """Return what `tier` masks: nothing, or the secrets (if any) and then the tier's shapes."""
+    if tier == "none":
+        return ()
+    patterns = secret_patterns(secrets)
+    if not patterns:
+        return (_shape_rules(tier),)
+    secret = Shape(SECRET_MARKER, b"", b"")
+    return (_rules([(secret, pattern, pattern) for pattern in patterns]), _shape_rules(tier))
+
+
+@cache
+def _shape_rules(tier: Tier) -> Rules:
+    shapes = OWN_CREDENTIALS
+    if tier == "standard":
+        shapes += (*KNOWN_CREDENTIALS, UNBROKEN_RUN)
+    return _rules([(shape, shape.find, shape.scan) for shape in shapes])
+
+
+def _rules(shapes: Sequence[tuple[Shape, bytes, bytes]]) -> Rules:
+    selector = re2.Set.SearchSet(_options())
+    for _, find, _ in shapes:
+        selector.Add(find)
+    selector.Compile()
+    return Rules(
+        [Rule(MARKERS.index(s.marker), compile_bytes(find), s.accept) for s, find, _ in shapes],
+        compile_bytes(b"|".join(b"(?:" + scan + b")" for _, _, scan in shapes)),
+        selector,
+    )
+
+
+def mask(text: bytes, groups: Sequence[Rules]) -> bytes:
+    """Return `text` (UTF-8) with a marker for each stretch that rules find, overlaps as one.
+
+    Afterwards no rule finds anything outside a marker, so masking again changes nothing. Time is
+    linear in the length of `text`.
+    """
+    for _ in range(_PASSES):
+        rules = [rule for g in groups if g.may_match(text) for rule in g.candidates(text)]
+        found = [span for rule in rules for span in _finds(text, rule)]
+        spans = _outside_markers(text, found) if found else found
+        if not spans:
+            return text
+        text = _replaced(text, _merged(sorted(spans)))
+    return SECRET_MARKER.encode()
+
+
+def _finds(text: bytes, rule: Rule) -> Iterator[Span]:
+    position, group = 0, 1 if rule.find.groups else 0
+    while (found := rule.find.search(text, position)) is not None:
+        start, end = found.span(group)
+        if rule.accept is None or rule.accept(text, found.start(), start, end):
+            yield _with_backslashes(text, start), end, rule.rank
+            position = end
+        else:
+            # A spared value is looked through once more: it may hold a name and a value.
+            position = max(start, position + 1) if group else end
+
+
+def _with_backslashes(text: bytes, start: int) -> int:
+    """Move `start` before the backslashes there: JSON inside the string stays JSON."""
+    while start and text[start - 1] == 0x5C:
+        start -= 1
+    return start
+
+
+_MARKER = compile_bytes(b"(?:" + b"|".join(re2.escape(m.encode()) for m in MARKERS) + b")+")
+
+
+def is_all_markers(text: bytes) -> bool:
+    """Tell whether `text` is one or more markers and nothing else."""
+    return _MARKER.fullmatch(text) is not None
+
+
+def _outside_markers(text: bytes, spans: Iterable[Span]) -> list[Span]:
+    kept = [found.span() for found in _MARKER.finditer(text)]
+    starts = [start for start, _ in kept]
+
+    def inside(span: Span) -> bool:
+        at = bisect_right(starts, span[0]) - 1
+        return at >= 0 and span[1] <= kept[at][1]
+
+    return [span for span in spans if not inside(span)]
+
+
+def _merged(spans: Sequence[Span]) -> Iterator[Span]:
+    start, end, rank = spans[0]
+    for next_start, next_end, next_rank in spans[1:]:
+        if next_start < end:
+            end, rank = max(end, next_end), min(rank, next_rank)
+        else:
+            yield start, end, rank
+            start, end, rank = next_start, next_end, next_rank
+    yield start, end, rank
+
+
+def _replaced(text: bytes, spans: Iterable[Span]) -> bytes:
+    pieces, position = [], 0
+    for start, end, rank in spans:
+        pieces += [text[position:start], MARKERS[rank].encode()]
+        position = end
+    return b"".join([*pieces, text[position:]])
+
+
+def count_markers(text: str) -> dict[str, int]:
+    """Count each marker in `text`, in the order of `MARKERS`."""
+    return {marker: n for marker in MARKERS if (n := text.count(marker))}
