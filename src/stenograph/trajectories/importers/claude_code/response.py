@@ -35,6 +35,7 @@ class Response:
     blocks: list[dict[str, Json]] = field(default_factory=list)
     calls: dict[str, ToolCall] = field(default_factory=dict)
     results: dict[str, list[ObservationResult]] = field(default_factory=dict)
+    #: Identity of its first line, for `extra.claude_code`.
     extra: Extra = field(default_factory=dict)
 
     def add(self, line: Line) -> None:
@@ -88,7 +89,7 @@ def finish(response: Response, *, copied: bool) -> None:
         metrics=metrics,
         is_copied_context=True if copied else None,
         llm_call_count=1,
-        extra=extra | {"claude_code": _identity(response) | response.extra},
+        extra=extra | {"claude_code": _identity(response)},
     )
 
 
@@ -128,14 +129,11 @@ def _stop_reason(lines: list[Line]) -> str | None:
 
 
 def _identity(response: Response) -> Extra:
-    first = response.lines[0]
-    found: Extra = {
-        "uuids": [line.uuid for line in response.lines if line.uuid is not None],
-        "parentUuid": first.text("parentUuid"),
-        "requestId": first.text("requestId"),
-        "blocks": [block["type"] for block in response.blocks],
-    }
-    return {name: value for name, value in found.items() if value}
+    """Return what finds the lines of a response again, and the order of its blocks."""
+    own = {name: value for name, value in response.extra.items() if name != "uuid"}
+    if uuids := [line.uuid for line in response.lines if line.uuid is not None]:
+        own["uuids"] = uuids
+    return own | {"blocks": [block["type"] for block in response.blocks]}
 
 
 def _output(line: Line) -> int:

@@ -9,10 +9,11 @@ from stenograph.trajectories.atif.format import Agent, Extra
 from stenograph.trajectories.atif.reading import read_json
 from stenograph.trajectories.importers.claude_code.content import Gathered
 from stenograph.trajectories.importers.claude_code.files import agent_id
-from stenograph.trajectories.importers.claude_code.lane import Lane, read_lane
+from stenograph.trajectories.importers.claude_code.lane import read_lane
 from stenograph.trajectories.importers.claude_code.lines import Line, Log, read_log
 from stenograph.trajectories.importers.claude_code.subagents import Subagent, place, sidechains
 from stenograph.trajectories.importers.claude_code.turns import abandoned, ends, path_to
+from stenograph.trajectories.importers.claude_code.walk import Lane
 from stenograph.trajectories.importers.draft import SessionDraft
 
 AGENT = "claude-code"

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from stenograph.trajectories.atif.format import Json, SubagentTrajectoryRef
 from stenograph.trajectories.importers.claude_code.content import Gathered
-from stenograph.trajectories.importers.claude_code.lane import Lane
 from stenograph.trajectories.importers.claude_code.lines import Line
 from stenograph.trajectories.importers.claude_code.messages import texts
+from stenograph.trajectories.importers.claude_code.walk import Lane
 from stenograph.trajectories.importers.draft import SessionDraft
 
 
