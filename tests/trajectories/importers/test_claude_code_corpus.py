@@ -231,6 +231,8 @@ def test_a_subagent_hangs_under_the_call_that_started_it() -> None:
         "toolu_fb284fafe4554a988319406e": "aa341d36e0f0cf4bc",
         "toolu_cfb94424e65e4bbea42fcf75": "af06097f70608e8d6",
     }
+    noted = [(result.extra or {})["claude_code"]["agentId"] for result in results(draft)]
+    assert noted == list(refs.values())
     assert sorted(refs.values()) == sorted(c.trajectory_id or "" for c in draft.children)
     assert [child.title for child in draft.children] == ["count files", "job two", "job three"]
     assert {child.session_id for child in draft.children} == {draft.key}

@@ -297,6 +297,13 @@ def test_lone_surrogates_are_replaced_and_counted() -> None:
     assert draft.replaced_characters == 1
 
 
+def test_bytes_that_are_no_utf8_are_replaced_and_counted() -> None:
+    log = Log()
+    log.user("a?b")
+    draft = read({ROOT: log.bytes().replace(b"a?b", b"a\xffb")}, ROOT)
+    assert (draft.steps[0].step.message, draft.replaced_characters) == ("a\ufffdb", 1)
+
+
 def test_only_newlines_end_a_line() -> None:
     line = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "a\u2028b\x85c"}}
     data = json.dumps(line, ensure_ascii=False).encode()

@@ -327,3 +327,51 @@ def test_the_title_is_the_persons_before_the_programs() -> None:
     assert log.read().title == "A greeting"
     log.line("custom-title", customTitle="Mine", uuid=None)
     assert log.read().title == "Mine"
+
+
+def test_a_log_whose_answers_name_no_parents_is_never_rewound() -> None:
+    log = Log()
+    log.user("One")
+    log.last = None
+    log.answer("m1", text("Answer"))
+    log.answer("m2", text("Linked by accident"))
+    log.last = None
+    log.user("Two")
+    draft = log.read()
+    assert [message for _, message in said(draft)][-1] == "Two"
+    assert len(draft.steps) == 4
+
+
+def test_a_compaction_after_a_rewind_continues_what_was_rewound_to() -> None:
+    log = Log()
+    log.user("One")
+    start = log.answer("m1", text("1"))
+    log.user("Two, wrong")
+    log.answer("m2", text("2"))
+    log.last = None
+    log.line("system", subtype="compact_boundary", logicalParentUuid=start)
+    log.user("SUM", isCompactSummary=True)
+    log.user("Two, right")
+    log.answer("m3", text("3"))
+    draft = log.read()
+    assert [step.part for step in draft.steps] == ["prompt", "agent", "system", "prompt", "agent"]
+    (left,) = draft.abandoned
+    assert [step.step.message for step in left.steps] == ["Two, wrong", "2"]
+
+
+def test_a_prompt_before_another_is_its_first_half() -> None:
+    log = Log()
+    log.user("One more thing")
+    log.user("And this")
+    log.answer("m1", text("Both"))
+    assert log.read().turn_ends == {}
+
+
+def test_the_head_of_a_report_tells_whose_it_is_and_not_its_body() -> None:
+    log = Log()
+    log.user(
+        "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n"
+        "<result>It printed <task-id>zz</task-id> <status>failed</status></result>"
+    )
+    own = (log.read().steps[0].step.extra or {})["claude_code"]
+    assert (own["task_id"], own["task_status"]) == ("a1", "completed")
