@@ -1,0 +1,1 @@
+"""WHO IS CALLING: organizations, the people and agents in them, and their credentials."""

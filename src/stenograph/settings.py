@@ -1,0 +1,79 @@
+"""Every setting, its default, and one sentence on what it does.
+
+Each is read from the environment variable `STENO_<NAME>` (`STENO_DATA`, `STENO_PORT`, …);
+an option of the command line wins over it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from stenograph.errors import InvalidInputError
+
+MIB = 2**20
+
+
+def _default_data() -> Path:
+    return Path.home() / ".stenograph"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What this server was told; times and sizes carry their unit in the name."""
+
+    #: The folder that holds the database file, the keys of the first start and the sealing key.
+    data: Path = field(default_factory=_default_data)
+    #: The database as a URL, `sqlite:///…` or `postgresql://…`; empty: `steno.db` in `data`.
+    database: str | None = None
+    #: The address to listen on.
+    host: str = "127.0.0.1"
+    #: The port to listen on; 0 takes a free one.
+    port: int = 8642
+    #: The 32-byte key that seals secrets, in base64; empty: the file `key` in `data`.
+    key: str | None = None
+    #: The slug of the organization that the first start makes.
+    organization: str = "default"
+    #: Requests a minute that one credential of the Agent API may make per kind of resource.
+    agent_requests_per_minute: int = 6_000
+    #: How many times that budget one IP address may use, over all its credentials.
+    agent_address_factor: int = 100
+    #: Requests a minute that one v3 API key may make.
+    v3_requests_per_minute: int = 6_000
+    #: The largest JSON body taken, in bytes.
+    max_body_bytes: int = 64 * MIB
+    #: The largest import taken, in bytes.
+    max_import_bytes: int = 2_048 * MIB
+    #: What is logged: `debug`, `info`, `warning` or `error`, and all above it.
+    log_level: str = "info"
+    #: How it is logged: `text` for people, `json` for machines.
+    log_format: str = "text"
+
+
+_INTEGERS = frozenset(f.name for f in fields(Settings) if f.type is int)
+
+
+def from_environment(environment: Mapping[str, str], **options: Any) -> Settings:
+    """Read the settings; `options` that are not None win.
+
+    Raises `InvalidInputError` for a number that is none, naming the variable.
+    """
+    values: dict[str, Any] = {}
+    for setting in fields(Settings):
+        variable = f"STENO_{setting.name.upper()}"
+        if setting.name == "database":
+            variable = "STENO_DATABASE_URL"
+        text = environment.get(variable, "")
+        if text:
+            values[setting.name] = _parse(setting.name, variable, text)
+    values |= {name: value for name, value in options.items() if value is not None}
+    values["data"] = Path(values.get("data", _default_data())).expanduser().absolute()
+    return Settings(**values)
+
+
+def _parse(name: str, variable: str, text: str) -> Any:
+    if name not in _INTEGERS:
+        return text
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidInputError(f"{variable} must be a whole number", code="invalid_setting")
+    return int(text)
