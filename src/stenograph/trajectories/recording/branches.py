@@ -6,10 +6,12 @@ from stenograph.trajectories.recording import store, store_sessions
 from stenograph.trajectories.recording.columns import plain
 from stenograph.trajectories.recording.session import (
     Import,
+    agent_profile,
     facts,
     moment,
     moments,
     recorder_for,
+    save_media,
     title_of,
 )
 from stenograph.trajectories.recording.turns import Recorder, start_variant
@@ -45,7 +47,7 @@ def _fork(
         work.tx,
         workspace_id=work.workspace_id,
         creator_id=work.caller.principal_id,
-        answerer_id=None,
+        answerer_id=agent_profile(work, draft),
         title=title_of(draft),
         parent_id=None,
         at=at,
@@ -59,6 +61,7 @@ def _fork(
     forked.ends = {}
     forked.add(branch.steps)
     forked.close()
+    save_media(work, draft, fork_id, branch.steps)
     end = max(moments(branch.steps), default=at)
     store_sessions.update_session(work.tx, fork_id, status="exit", outcome="success", ended_at=end)
     store_sessions.touch(work.tx, fork_id, end)

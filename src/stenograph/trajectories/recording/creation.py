@@ -8,11 +8,13 @@ from stenograph.trajectories.recording import store, store_sessions
 from stenograph.trajectories.recording.branches import add_branch
 from stenograph.trajectories.recording.session import (
     Import,
+    agent_profile,
     facts,
     model_of,
     moment,
     moments,
     recorder_for,
+    save_media,
     title_of,
 )
 from stenograph.trajectories.recording.turns import SESSION_STATUS, Recorder
@@ -24,7 +26,7 @@ def create(work: Import, draft: SessionDraft, parent: int | None) -> int:
         work.tx,
         workspace_id=work.workspace_id,
         creator_id=work.caller.principal_id,
-        answerer_id=None,
+        answerer_id=agent_profile(work, draft),
         title=title_of(draft),
         parent_id=parent,
         at=at,
@@ -55,10 +57,7 @@ def finish(work: Import, draft: SessionDraft, recorder: Recorder, conversation_i
     for branch in draft.abandoned:
         if branch.steps and branch.steps[0].key not in known:
             add_branch(work, draft, recorder, branch)
-    for media in draft.media:
-        store_sessions.save_media(
-            work.tx, conversation_id, media.path, media.media_type, media.data
-        )
+    save_media(work, draft, conversation_id, draft.steps)
     last = store.last_turn(work.tx, conversation_id)
     status = "completed" if last is None else last.status
     end = max(moments(draft.steps), default=now())

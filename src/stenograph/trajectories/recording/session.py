@@ -1,11 +1,14 @@
 """The facts of one session of a log: what it is called, who ran it, when, with what model."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from stenograph.accounts import principal
+from stenograph.accounts import store as accounts
 from stenograph.accounts.access import Caller
 from stenograph.clock import parse_iso
 from stenograph.storage.database import Tx
@@ -108,6 +111,36 @@ def recorder_for(work: Import, draft: SessionDraft, conversation_id: int) -> Rec
         organization_id=work.caller.organization_id,
         agent_model=draft.agent.model_name,
         source="import",
+        answerer_id=agent_profile(work, draft),
         speaker_id=work.caller.principal_id,
     )
     return Recorder(work.tx, target, draft.turn_ends)
+
+
+def save_media(
+    work: Import, draft: SessionDraft, conversation_id: int, steps: Sequence[StepDraft]
+) -> None:
+    """Keep the files that these steps point at."""
+    if not draft.media:
+        return
+    named = b"".join(msgspec.json.encode(step.step) for step in steps)
+    for media in draft.media:
+        if media.path.encode() in named:
+            store_sessions.save_media(
+                work.tx, conversation_id, media.path, media.media_type, media.data
+            )
+
+
+def agent_profile(work: Import, draft: SessionDraft) -> int:
+    """Return the agent of this name in the organization; it is made when first seen."""
+    name = draft.agent.name
+    handle = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("._-")[:30] or "agent"
+    for candidate in (handle, f"{handle}-agent"):
+        found = accounts.principal(work.tx, work.caller.organization_id, candidate)
+        if found is None:
+            return principal.create(
+                work.tx, work.caller.organization_id, candidate, role=None, name=name[:80]
+            )
+        if found[2] == "agent":
+            return int(found[0])
+    return work.caller.principal_id
