@@ -1,0 +1,1 @@
+"""WHAT IS FORGOTTEN: execution detail that has expired, and the check that the record is whole."""

@@ -80,8 +80,13 @@ class Database(Protocol):
         """As `write`, without waiting."""
         ...
 
-    def scrub(self) -> None:
-        """Make deleted rows unreadable in the files too (SQLite: log emptied; PG: vacuum)."""
+    def scrub(self, rewrite: Sequence[str] = ()) -> bool:
+        """Make what was deleted unreadable in the files too: logs, free space.
+
+        `rewrite` names tables to write anew (SQLite: the whole file), which takes the last scraps
+        and makes others wait meanwhile (docs/decisions/0022). False: something held on to old
+        pages, or the right to empty the server's log was lacking.
+        """
         ...
 
     def close(self) -> None: ...

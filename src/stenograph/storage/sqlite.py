@@ -7,6 +7,7 @@ runs them in one transaction, each under its own savepoint, and answers all afte
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -23,11 +24,14 @@ GROUP = 128
 #: The tables whose ids never come again, even after the newest row was deleted.
 AUTOINCREMENT = frozenset({"tasks"})
 _FETCH = 500
+#: Seconds to wait for another process's write, and for readers to let go of the log.
+_BUSY = 30
+_PATIENCE = 30
 
 
 def _connect(path: Path, *, writer: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=30
+        path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=_BUSY
     )
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA secure_delete = ON")
@@ -146,15 +150,47 @@ class SqliteDatabase:
         self._jobs.put((act, future))
         return future
 
-    def scrub(self) -> None:
-        def empty_log(tx: Tx) -> None:
-            tx.after_commit(lambda: self._checkpoint())
+    def scrub(self, rewrite: Sequence[str] = ()) -> bool:
+        if rewrite:
+            self._between(self._vacuum)
+        patience = time.monotonic() + _PATIENCE
+        while not self._between(self._checkpoint):
+            if time.monotonic() > patience:
+                return False
+            time.sleep(0.1)
+        return True
 
-        self.write(empty_log)
+    def _between(self, act: Callable[[], T]) -> T:
+        """Run `act` on the writer thread, between transactions."""
+        future: Future[T] = Future()
 
-    def _checkpoint(self) -> None:
-        # Runs on the writer thread, between transactions: the log's pages hold what was deleted.
-        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        def run() -> None:
+            try:
+                future.set_result(act())
+            except BaseException as error:
+                future.set_exception(error)
+
+        self.write(lambda tx: tx.after_commit(run))
+        return future.result()
+
+    def _vacuum(self) -> None:
+        # Erased cells leave images in pages that were balanced while they lived, which
+        # `secure_delete` does not reach. The new file is put together on disk, not in memory.
+        self._writer.execute("PRAGMA temp_store = FILE")
+        try:
+            self._writer.execute("VACUUM")
+        finally:
+            self._writer.execute("PRAGMA temp_store = MEMORY")
+
+    def _checkpoint(self) -> bool:
+        # The log's pages hold what was deleted. A reader of an old snapshot keeps them there;
+        # it is asked again later, so that writers need not wait for it.
+        self._writer.execute("PRAGMA busy_timeout = 250")
+        try:
+            busy = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
+        finally:
+            self._writer.execute(f"PRAGMA busy_timeout = {_BUSY * 1000}")
+        return not busy
 
     def close(self) -> None:
         if self._closed:
