@@ -11,6 +11,12 @@ from stenograph.storage.database import Tx
 
 Plane: TypeAlias = Literal["api", "member", "executor", "local"]
 
+#: The fields that the first columns of a row from `store` fill.
+_PERSON = (
+    "organization_id", "organization_public_id", "organization_slug", "organization_name",
+    "principal_id", "principal_public_id", "kind", "role",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -54,7 +60,13 @@ def resolve(tx: Tx, secret: str) -> Caller:
     if expires_at is not None and expires_at <= now():
         raise UnauthorizedError("The key has expired", code="api_key_expired")
     scopes = scope_names.held(granted.split(), found[7])
-    return Caller(*found[:8], plane, row_id, public_id, scopes)
+    return Caller(
+        **dict(zip(_PERSON, found, strict=False)),
+        plane=plane,
+        credential_id=row_id,
+        credential_public_id=public_id,
+        scopes=scopes,
+    )
 
 
 def local(tx: Tx, organization: str = "default") -> Caller:
@@ -65,4 +77,10 @@ def local(tx: Tx, organization: str = "default") -> Caller:
             f"There is no organization {organization!r} yet: start the server once to make it",
             code="organization_not_found",
         )
-    return Caller(*found, "local", None, None, scope_names.ALL)
+    return Caller(
+        **dict(zip(_PERSON, found, strict=True)),
+        plane="local",
+        credential_id=None,
+        credential_public_id=None,
+        scopes=scope_names.ALL,
+    )

@@ -1,0 +1,111 @@
+"""The HTTP application: one table of routes, one way in, one way out for errors."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request, Response
+from litestar.handlers import HTTPRouteHandler
+
+from stenograph.accounts.access import Caller
+from stenograph.errors import NotFoundError
+from stenograph.http import errors, health
+from stenograph.http.auth import Gate
+from stenograph.http.context import Ctx
+from stenograph.http.edge import Edge
+from stenograph.http.route import Answer, Route, snake
+from stenograph.http.v3 import account
+from stenograph.settings import Settings
+from stenograph.storage.database import Database
+from stenograph.storage.sealing import Sealer
+
+AGENT_PREFIX = "/agent_api/v1"
+V3_PREFIX = "/v3"
+
+#: One line a module; a module's `routes` are what it serves.
+AGENT_API: list[Sequence[Route]] = []
+V3: list[Sequence[Route]] = [
+    account.routes,
+]
+
+
+def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
+    """Build the ASGI application over an open, migrated database."""
+    gate = Gate(database, settings)
+    parts = (database, settings, sealer)
+    handlers: list[Any] = []
+    for module in AGENT_API:
+        handlers += [_handler(route, AGENT_PREFIX, gate.agent, parts) for route in module]
+    for module in V3:
+        handlers += [_handler(route, V3_PREFIX, gate.v3, parts) for route in module]
+    handlers += health.handlers(database)
+    app = Litestar(
+        route_handlers=handlers,
+        exception_handlers={Exception: errors.handle},
+        openapi_config=None,
+        logging_config=None,
+        request_max_body_size=settings.max_body_bytes,
+    )
+    return Edge(app)
+
+
+def _handler(
+    route: Route,
+    prefix: str,
+    admit: Callable[[Request[Any, Any, Any], Route], Awaitable[Caller]],
+    parts: tuple[Database, Settings, Sealer],
+) -> HTTPRouteHandler:
+    """Make a Litestar handler of a route: admit, read the body, call, encode."""
+    if prefix == V3_PREFIX and route.scope is None:
+        raise TypeError(f"{route.id}: a v3 route must say which scope it needs")
+    database, settings, sealer = parts
+    names = {name: snake(name) for name in route.path_parameters if name != "orgId"}
+    takes_body = route.body is not None
+
+    async def handle(request: Request[Any, Any, Any]) -> Response[Any]:
+        caller = await admit(request, route)
+        found = request.scope["path_params"]
+        arguments = {argument: found[name] for name, argument in names.items()}
+        if not all(text.isprintable() for text in arguments.values()):
+            # Also lone surrogates, which no database takes.
+            raise NotFoundError("Not found")
+        ctx = Ctx(
+            caller=caller,
+            database=database,
+            settings=settings,
+            sealer=sealer,
+            request=request,
+            route=route,
+            raw=await request.body() if takes_body else b"",
+        )
+        return respond(await route.handler(ctx, **arguments), route.status)
+
+    path = prefix + "".join(
+        f"{{{part[1:-1]}:str}}" if part.startswith("{") else part for part in _split(route.path)
+    )
+    limit = settings.max_import_bytes if route.body is bytes else settings.max_body_bytes
+    return HTTPRouteHandler(
+        path, http_method=route.method, include_in_schema=False, request_max_body_size=limit
+    )(handle)
+
+
+def _split(path: str) -> list[str]:
+    """Cut a path before and after each `{parameter}`."""
+    return path.replace("{", "\0{").replace("}", "}\0").split("\0")
+
+
+def respond(value: Any, status: int) -> Response[Any]:
+    """Encode what a handler returned."""
+    if isinstance(value, Response):
+        return value
+    headers = None
+    if isinstance(value, Answer):
+        status, headers, value = value.status or status, value.headers, value.value
+    if status == 204:
+        return Response(None, status_code=204, headers=headers)
+    return Response(
+        msgspec.json.encode(value),
+        status_code=status,
+        headers=headers,
+        media_type="application/json",
+    )
