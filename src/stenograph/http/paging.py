@@ -88,6 +88,8 @@ def parse_keyset_cursor(
         return None
     for name, kind in columns.items():
         value = found[name]
-        if type(value) is not kind or (kind is int and not -MAX_INTEGER <= value <= MAX_INTEGER):
+        if type(value) is not kind:
+            return None
+        if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
             return None
     return found
