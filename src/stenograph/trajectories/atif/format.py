@@ -13,8 +13,8 @@ Extra: TypeAlias = dict[str, Json]
 Source: TypeAlias = Literal["system", "user", "agent"]
 
 
-class _Closed(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    pass
+class _Closed(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """A document is a tree, so the collector has nothing to find in it (`gc=False`)."""
 
 
 class MediaSource(_Closed):
