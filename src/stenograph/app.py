@@ -1,0 +1,101 @@
+"""The only wiring: settings → storage → http, and the command line over all of it."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+
+from stenograph import logs
+from stenograph.accounts import first_start
+from stenograph.cli import main as cli
+from stenograph.errors import StenographError
+from stenograph.http import server
+from stenograph.http.edge import Edge
+from stenograph.settings import Settings
+from stenograph.storage import location, prepare
+from stenograph.storage.sealing import sealer
+
+#: How long a stopping server waits for the requests it is answering, in seconds.
+PATIENCE = 10
+
+
+def main() -> None:
+    """The command `steno`."""
+    cli.run(serve)
+
+
+def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `announce(url, first_start)` is called once it answers."""
+    logs.configure(settings)
+    database = prepare.ready(location.locate(settings.data, settings.database))
+    try:
+        made = first_start.ensure(database, settings.data, settings.organization)
+        application = server.create(database, settings, sealer(settings.data, settings.key))
+        port = _free_port(settings.host, settings.port)
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        url = f"http://{host}:{port}"
+        asyncio.run(_serve(application, settings.host, port, lambda: announce(url, made)))
+    finally:
+        database.close()
+
+
+async def _serve(application: Edge, host: str, port: int, ready: Callable[[], None]) -> None:
+    # Imported here: other commands start faster without it.
+    from granian.constants import Interfaces
+    from granian.server.embed import Server
+
+    granian = Server(
+        application,
+        address=host,
+        port=port,
+        interface=Interfaces.ASGINL,
+        websockets=False,
+        log_enabled=False,
+        backlog=1024,
+    )
+    granian.workers_kill_timeout = PATIENCE
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, granian.stop)
+    serving = asyncio.create_task(granian.serve())
+    answering = asyncio.create_task(_answers(host, port))
+    await asyncio.wait({serving, answering}, return_when=asyncio.FIRST_COMPLETED)
+    if answering.done():
+        ready()
+    answering.cancel()
+    await serving
+
+
+async def _answers(host: str, port: int) -> None:
+    """Return once a connection to the server succeeds."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(_reachable(host), port)
+        except OSError:
+            await asyncio.sleep(0.01)
+        else:
+            writer.close()
+            return
+
+
+def _reachable(host: str) -> str:
+    """The address by which this machine reaches a listener on `host`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+
+
+def _free_port(host: str, port: int) -> int:
+    """Return `port`, or a free one for 0. Raises `StenographError` if it is taken.
+
+    Looked at before the server binds it, for the server shares its port with any other that
+    asks (`SO_REUSEPORT`), and two of them would take turns.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise StenographError(
+                f"Cannot listen on {host}:{port}: {error.strerror}", code="address_unavailable"
+            ) from None
+        return int(probe.getsockname()[1])

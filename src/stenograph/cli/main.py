@@ -1,0 +1,56 @@
+"""The command line: `steno`. One table of commands; errors become one line and an exit status."""
+
+import sqlite3
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+import stenograph
+from stenograph.cli import db, keys, output
+from stenograph.cli.serve import serve
+from stenograph.errors import StenographError
+from stenograph.settings import Settings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="The full record of what agents said, thought and did.",
+)
+app.command()(serve)
+app.add_typer(keys.keys, name="keys")
+app.add_typer(keys.people, name="people")
+app.add_typer(db.app, name="db")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        output.line(stenograph.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say it.")
+    ] = False,
+) -> None:
+    """Take what holds for every command."""
+
+
+def run(start: Callable[[Settings, Callable[[str, bool], None]], None]) -> None:
+    """Run the command line; `start` serves until it is told to stop."""
+    try:
+        app(obj=start)
+    except StenographError as error:
+        output.fail(error.message)
+    except (OSError, sqlite3.Error) as error:
+        output.fail(str(error))
+    except Exception as error:
+        # psycopg is not imported for its error's sake: not everyone has a PostgreSQL.
+        if not type(error).__module__.startswith("psycopg"):
+            raise
+        output.fail(str(error))
+    sys.exit(1)
