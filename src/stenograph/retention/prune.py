@@ -63,7 +63,7 @@ def prune(
         raise InvalidInputError("The age must be 0 days or more")
     with database.read() as tx:
         found = [o for o in store.organizations(tx) if organization in (None, o.slug)]
-    if not found:
+    if organization is not None and not found:
         raise InvalidInputError(f"There is no organization {organization}")
     reports = [_organization(database, o, older_than_days, progress) for o in found]
     # Also when nothing went: a prune that was killed has left bytes in the log.

@@ -64,15 +64,21 @@ def _plain(value: Any) -> Any:
 def _empty_log(connection: psycopg.Connection[Row]) -> None:
     """Have the server write over its write-ahead log; needs rights that an owner may lack.
 
-    The server keeps finished segments and uses them again, old bytes and all, so each is gone
-    through once; the rest of a segment that is left early is filled with zeros.
+    The server uses finished segments again, old bytes and all. So the present one is left, a
+    checkpoint hands the finished ones on, and each is gone through once: what stays free of a
+    segment that is left early is filled with zeros.
     """
+
+    def leave_segment() -> None:
+        connection.execute("SELECT pg_logical_emit_message(false, 'stenograph', 'scrub')")
+        connection.execute("SELECT pg_switch_wal()")
+
+    leave_segment()
     connection.execute("CHECKPOINT")
     found = connection.execute("SELECT count(*) FROM pg_ls_waldir()").fetchone()
     assert found is not None
     for _ in range(int(found[0]) + 1):
-        connection.execute("SELECT pg_logical_emit_message(false, 'stenograph', 'scrub')")
-        connection.execute("SELECT pg_switch_wal()")
+        leave_segment()
     connection.execute("CHECKPOINT")
 
 
