@@ -1,28 +1,48 @@
-"""The outermost layer: HEAD answered as GET without its body."""
+"""The outermost layer: every request counted, HEAD answered as GET without its body."""
 
+import time
 from typing import Any
 
 from litestar import Litestar
+
+from stenograph.http.metrics import Metrics
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Edge:
     """An ASGI application around Litestar's."""
 
-    def __init__(self, app: Litestar) -> None:
+    def __init__(self, app: Litestar, metrics: Metrics) -> None:
         self.app = app
+        self.metrics = metrics
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["method"] == "HEAD":
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        method = scope["method"]
+        head = method == "HEAD"
+        if head:
             # Method and body are all that differs (RFC 9110 section 9.3.2).
-            scope = {**scope, "method": "GET"}
-            send = _without_body(send)
-        await self.app(scope, receive, send)
+            scope["method"] = "GET"
+        status = 500
 
+        async def watched(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif head:
+                message = {**message, "body": b""}
+            await send(message)
 
-def _without_body(send: Any) -> Any:
-    async def headers_only(message: Any) -> None:
-        if message["type"] == "http.response.body":
-            message = {**message, "body": b""}
-        await send(message)
-
-    return headers_only
+        try:
+            await self.app(scope, receive, watched)
+        finally:
+            self.metrics.observe(
+                method if method in _METHODS else "other",
+                scope.get("path_template", "none"),
+                status,
+                time.perf_counter() - started,
+            )

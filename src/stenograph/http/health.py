@@ -1,4 +1,4 @@
-"""`GET /healthz`: whether this server answers and its database too."""
+"""`GET /healthz`: whether this server answers and its database too. `GET /metrics`: its counts."""
 
 import asyncio
 from typing import Any
@@ -7,12 +7,13 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
 import stenograph
+from stenograph.http.metrics import CONTENT_TYPE, Metrics
 from stenograph.storage import migrate
 from stenograph.storage.database import Database
 
 
-def handlers(database: Database) -> list[HTTPRouteHandler]:
-    """Return the handler over a database."""
+def handlers(database: Database, metrics: Metrics) -> list[HTTPRouteHandler]:
+    """Return the handlers over a database and the counters; neither asks for a key."""
 
     @get("/healthz", include_in_schema=False)
     async def healthz() -> Response[Any]:
@@ -26,4 +27,8 @@ def handlers(database: Database) -> list[HTTPRouteHandler]:
             }
         )
 
-    return [healthz]
+    @get("/metrics", include_in_schema=False)
+    async def prometheus() -> Response[bytes]:
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+    return [healthz, prometheus]

@@ -9,10 +9,12 @@ from litestar.handlers import HTTPRouteHandler
 
 from stenograph.accounts.access import Caller
 from stenograph.errors import NotFoundError
-from stenograph.http import errors, health
+from stenograph.http import docs_page, errors, health
 from stenograph.http.auth import Gate
 from stenograph.http.context import Ctx
 from stenograph.http.edge import Edge
+from stenograph.http.errors import Family
+from stenograph.http.metrics import Metrics
 from stenograph.http.route import Answer, Route, snake
 from stenograph.http.v3 import account
 from stenograph.settings import Settings
@@ -31,14 +33,14 @@ V3: list[Sequence[Route]] = [
 
 def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
     """Build the ASGI application over an open, migrated database."""
-    gate = Gate(database, settings)
+    gate, metrics = Gate(database, settings), Metrics()
     parts = (database, settings, sealer)
-    handlers: list[Any] = []
-    for module in AGENT_API:
-        handlers += [_handler(route, AGENT_PREFIX, gate.agent, parts) for route in module]
-    for module in V3:
-        handlers += [_handler(route, V3_PREFIX, gate.v3, parts) for route in module]
-    handlers += health.handlers(database)
+    handlers: list[Any] = [
+        *(_handler(route, AGENT_PREFIX, gate.agent, parts) for route in _flat(AGENT_API)),
+        *(_handler(route, V3_PREFIX, gate.v3, parts) for route in _flat(V3)),
+        *health.handlers(database, metrics),
+        *docs_page.handlers(families()),
+    ]
     app = Litestar(
         route_handlers=handlers,
         exception_handlers={Exception: errors.handle},
@@ -46,7 +48,16 @@ def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
         logging_config=None,
         request_max_body_size=settings.max_body_bytes,
     )
-    return Edge(app)
+    return Edge(app, metrics)
+
+
+def families() -> dict[Family, tuple[str, list[Route]]]:
+    """Every route of each family, beneath its prefix."""
+    return {"v3": (V3_PREFIX, _flat(V3)), "agent": (AGENT_PREFIX, _flat(AGENT_API))}
+
+
+def _flat(modules: Sequence[Sequence[Route]]) -> list[Route]:
+    return [route for module in modules for route in module]
 
 
 def _handler(
