@@ -64,6 +64,18 @@ def test_clean_bytes_hold_no_secret(secret, before, data, after):
         assert not redactor.clean(msgspec.json.encode([json.dumps(value)]))
 
 
+AWS_SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+
+@pytest.mark.parametrize("before", ["", "\n", "\x01", "\x1f", '"', "=", " ", "é", "\\n", "(", ":"])
+@pytest.mark.parametrize("after", ["", "\n", "\x00", '"', " ", "é", "\\n", ","])
+def test_a_shape_without_a_mark_of_its_own_is_found_in_any_context(before, after):
+    value = before + AWS_SECRET + after
+    redactor = Redactor([], "standard")
+    assert AWS_SECRET not in redactor.text(value)
+    assert not redactor.clean(msgspec.json.encode(value))
+
+
 PLANTED = st.one_of(
     st.tuples(known_credentials).map(lambda pair: pair[0][1]), own_credentials, long_runs
 ).flatmap(around)

@@ -93,6 +93,37 @@ def test_overlapping_finds_leave_no_ends():
     assert Redactor(["abcd1", "d1efg"], "ephemeral").text("-abcd1efg-") == "-[redacted-secret]-"
 
 
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "p&quot;q &amp;é",
+        "p&amp;#34;q+&#38;%C3%A9",
+        "p%2522q%2520%2526%25C3%25A9",
+        "p\\x22q &\\xe9",
+        "p\\x22q &\\xc3\\xa9",
+        "p\\u0022q\\u0020\\u0026\\u00E9",
+        "cCJxICbDqQ",  # printf %s | base64
+        "IHAicSAmw6kN",  # the same with the whitespace that the value was given with
+        "dXNlcjpwInEgJsOp",  # user:value, as HTTP Basic has it
+    ],
+)
+def test_other_spellings_go(spelled):
+    masked = Redactor([' p"q &é\r'], "ephemeral").text(f"<{spelled}>")
+    assert "[redacted-secret]" in masked
+    assert len(masked) <= len("<dXNlcjpw[redacted-secret]>")
+
+
+def test_secrets_and_markers_do_not_chase_each_other():
+    for secret in ("redacted", "acted-secret]", "[redacted-secret]", "]-[r"):
+        redactor = Redactor([secret], "standard")
+        masked = redactor.text(f"say {secret} or [redacted] now")
+        assert masked.startswith("say [")
+        assert masked.endswith("or [redacted] now")
+        assert redactor.text(masked) == masked
+    endless = Redactor(["[redacted-secret]a"], "ephemeral")
+    assert endless.text("[redacted-secret]" + "a" * 9) == "[redacted-secret]"
+
+
 @given(known_credentials, st.data())
 @settings(max_examples=150)
 def test_known_credentials_go(credential, data):

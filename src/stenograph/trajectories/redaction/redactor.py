@@ -124,14 +124,7 @@ class Redactor:
 
     def _counted(self, text: str, masked: str) -> str:
         if masked is not text:
-            before = count_markers(text)
-            self.counts.update(
-                {
-                    marker: added
-                    for marker, n in count_markers(masked).items()
-                    if (added := n - before.get(marker, 0)) > 0
-                }
-            )
+            self.counts += count_markers(masked) - count_markers(text)
         return masked
 
     def _fresh_alias(self) -> str:

@@ -98,13 +98,6 @@ KNOWN_CREDENTIALS: tuple[Shape, ...] = (
         rb"(" + _AWS_ID + rb")(?:[^A-Z0-9]|$)",
         _AWS_ID + rb"(?:[^A-Z0-9]|$)",
     ),
-    # An AWS secret access key is any 40 characters of base64.
-    Shape(
-        "[redacted-aws-key]",
-        rb"(?:^|[^A-Za-z0-9/+._-]|\\[nrtbf])([A-Za-z0-9/+]{40})" + _AWS_SECRET_END,
-        rb"(?:^|[^A-Za-z0-9/+._-]|\\[nrtbf]|\\u00[01][0-9a-f])[A-Za-z0-9/+]{40}" + _AWS_SECRET_END,
-        doubts.is_aws_secret,
-    ),
     _plain("github-token", rb"gh[pousr]_[A-Za-z0-9]{20,}"),
     _plain("github-token", rb"github_pat_[A-Za-z0-9_]{20,}"),
     _plain(
@@ -173,5 +166,12 @@ KNOWN_CREDENTIALS: tuple[Shape, ...] = (
         rb"--" + _FLAG + _SPACE + rb"+(?:" + _QUOTE + rb")?" + _VALUE,
         rb"--" + _FLAG + _SPACE,
         doubts.is_flag_value,
+    ),
+    # An AWS secret access key is any 40 characters of base64.
+    Shape(
+        "[redacted-aws-secret]",
+        rb"(?:^|[^A-Za-z0-9/+._-]|\\[nrtbf])([A-Za-z0-9/+]{40})" + _AWS_SECRET_END,
+        rb"(?:^|[^A-Za-z0-9/+._-]|\\[nrtbf]|\\u00[01][0-9a-f])[A-Za-z0-9/+]{40}" + _AWS_SECRET_END,
+        doubts.is_aws_secret,
     ),
 )

@@ -33,27 +33,26 @@ _ENTITIES = {
 
 
 def secret_patterns(secrets: Collection[str]) -> list[bytes]:
-    """Return one RE2 pattern (bytes, Latin-1) per value, for all its spellings, longest first.
+    """Return RE2 patterns (bytes, Latin-1) that together hold on every spelling of `secrets`.
 
     Values under `MIN_SECRET_LENGTH` are left out. Of a value of many lines, each line of
     `MIN_LINE_LENGTH` or more counts as a value too. Base64 is looked for alone and inside longer
     base64, unwrapped.
     """
-    values = {value for secret in secrets for value in _values(secret)}
-    return [
-        b"|".join(dict.fromkeys(map(_spelled, (value, *_base64_forms(value)))))
-        for value in sorted(values, key=lambda value: (-len(value), value))
-    ]
+    forms = {form for secret in secrets for form in _forms(secret)}
+    return [_spelled(form) for form in sorted(forms)]
 
 
-def _values(secret: str) -> Iterator[str]:
-    whole = secret.strip().replace("\r\n", "\n")
+def _forms(secret: str) -> Iterator[str]:
+    whole = secret.strip()
     if len(whole) < MIN_SECRET_LENGTH:
         return
-    yield whole
+    yield whole.replace("\r\n", "\n")
     lines = [line.strip() for line in whole.splitlines()]
     if len(lines) > 1:
         yield from (line for line in lines if len(line) >= MIN_LINE_LENGTH)
+    yield from _base64_forms(whole)
+    yield from _base64_forms(secret)
 
 
 def _base64_forms(value: str) -> Iterator[str]:
