@@ -162,7 +162,7 @@ def variant(tx: Tx, w: World, name: str, turn_id: int, source: str, **more: Any)
         "variants",
         public_id=new_id(),
         turn_id=turn_id,
-        position=0,
+        position=more.pop("position", 0),
         source=source,
         status=more.pop("status", "completed"),
         prompt=w.mark(f"variants.prompt#{name}"),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import stenograph
-from stenograph.cli import db, keys, output
+from stenograph.cli import db, keys, output, retention
 from stenograph.cli.serve import serve
 from stenograph.errors import StenographError
 from stenograph.settings import Settings
@@ -20,8 +20,10 @@ app = typer.Typer(
     help="The full record of what agents said, thought and did.",
 )
 app.command()(serve)
+app.command()(retention.prune)
 app.add_typer(keys.keys, name="keys")
 app.add_typer(keys.people, name="people")
+db.app.command()(retention.check)
 app.add_typer(db.app, name="db")
 
 

@@ -26,16 +26,17 @@ class Finding:
 def check(database: Database) -> list[Finding]:
     """Look at the whole record, in one snapshot. Returns what is wrong; healthy: nothing."""
     with database.read() as tx:
-        return [
-            *_engine(tx),
-            *(
-                Finding(rule.table, row_id, rule.sentence)
-                for rule in store_rules.RULES
-                for row_id in store_rules.broken(tx, rule)
-            ),
-            *_json(tx),
-            *_originals(tx),
-        ]
+        return list(findings(tx))
+
+
+def findings(tx: Tx) -> Iterator[Finding]:
+    """As `check`, in a transaction that is open already."""
+    yield from _engine(tx)
+    for rule in store_rules.RULES:
+        for row_id in store_rules.broken(tx, rule):
+            yield Finding(rule.table, row_id, rule.sentence)
+    yield from _json(tx)
+    yield from _originals(tx)
 
 
 def _engine(tx: Tx) -> Iterator[Finding]:

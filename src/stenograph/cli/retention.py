@@ -1,0 +1,102 @@
+"""`steno prune` and `steno db check`: what is forgotten, and whether the rest is whole."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from stenograph.cli import options, output
+from stenograph.retention import integrity
+from stenograph.retention import prune as pruning
+from stenograph.retention.prune import PruneReport
+
+
+def prune(
+    older_than: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="DAYS",
+            help="Prune what ended that long ago; 0: everything that has ended.",
+            show_default="each organization's own number of days",
+        ),
+    ] = None,
+    organization: Annotated[
+        str | None, typer.Option(metavar="SLUG", help="Prune only this one.", show_default="all")
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Do not write the tables anew: deleted bytes may stay in the files for a while.",
+        ),
+    ] = False,
+    data: options.Data = None,
+    database: options.DatabaseUrl = None,
+    json: options.Json = False,
+) -> None:
+    """Delete execution detail that has expired: reasoning, tool inputs and outputs, requests.
+
+    Turns, prompts, follow-ups, answers and usage stay. A prune that is stopped may be started
+    again; it goes on where it was.
+    """
+    with options.opened(data, database) as place, _progress(quiet=json) as tell:
+        done = pruning.prune(
+            place.database,
+            older_than,
+            organization=organization,
+            rewrite=not quick,
+            progress=tell,
+        )
+    if json:
+        output.emit(done)
+        return
+    for report in done.reports:
+        output.line(_sentence(report))
+    if not done.erased:
+        output.line(
+            "The deleted bytes may still lie in the database's log: a reader held on to it, or"
+            " the right to empty it was lacking (docs/decisions/0022). Another prune tries again."
+        )
+
+
+def _sentence(report: PruneReport) -> str:
+    if report.days is None:
+        return f"{report.organization}: retention is off, nothing was deleted"
+    skipped = f"; {report.skipped} still in use" if report.skipped else ""
+    return (
+        f"{report.organization}: details of {report.runs} runs and {report.direct_replies}"
+        f" direct replies, older than {report.days} days, were deleted{skipped}"
+    )
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[pruning.Progress | None]:
+    """Show on a terminal how many have gone."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.completed} pruned"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("prune", total=None)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def check(
+    data: options.Data = None, database: options.DatabaseUrl = None, json: options.Json = False
+) -> None:
+    """Check that the record is whole: rows, sequences, totals, states. Status 1 if it is not."""
+    with options.opened(data, database) as place:
+        found = integrity.check(place.database)
+    if json:
+        output.emit({"findings": found})
+    else:
+        for finding in found:
+            output.line(f"{finding.table} {finding.id}: {finding.sentence}")
+        output.line(f"{len(found)} findings" if found else "The record is whole")
+    if found:
+        raise typer.Exit(1)
