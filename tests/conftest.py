@@ -4,10 +4,11 @@ import asyncio
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import psycopg
@@ -49,20 +50,42 @@ def postgres_url() -> Iterator[str]:
         started.cleanup()
 
 
-def _with_database(url: str, name: str) -> str:
-    base, _, query = url.partition("?")
-    return f"{base.rsplit('/', 1)[0]}/{name}" + (f"?{query}" if query else "")
+@pytest.fixture(scope="session")
+def empty_postgres(postgres_url: str) -> Iterator[Callable[[], location.Location]]:
+    """Make empty PostgreSQL databases, without a schema."""
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        names = []
+
+        def make() -> location.Location:
+            names.append(f"steno_{uuid.uuid4().hex[:16]}")
+            admin.execute(f"CREATE DATABASE {names[-1]}")
+            return location.Location(urlsplit(postgres_url)._replace(path=f"/{names[-1]}").geturl())
+
+        yield make
+        for name in names:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_url: str) -> Iterator[str]:
-    """The name of a migrated empty database, to be copied."""
-    name = f"steno_template_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-        migrate.upgrade(location.Location(_with_database(postgres_url, name)))
-        yield name
-        admin.execute(f"DROP DATABASE {name}")
+def migrated_postgres(
+    empty_postgres: Callable[[], location.Location],
+) -> Iterator[tuple[location.Location, psycopg.Connection, str]]:
+    """One migrated database for all tests of this process, and how to empty it.
+
+    Making a database takes PostgreSQL 0.4 s, deleting some rows a hundredth of that.
+    """
+    place = empty_postgres()
+    migrate.upgrade(place)
+    with psycopg.connect(place.url, autocommit=True) as cleaner:
+        cleaner.execute("SET session_replication_role = replica")  # foreign keys do not matter
+        tables = cleaner.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+            " AND tablename <> 'alembic_version'"
+        )
+        statements = [f"DELETE FROM {name}" for (name,) in tables]
+        sequences = cleaner.execute("SELECT sequencename FROM pg_sequences")
+        statements += [f"SELECT setval('{name}', 1, false)" for (name,) in sequences]
+        yield place, cleaner, ";".join(statements)
 
 
 @pytest.fixture
@@ -75,13 +98,17 @@ def sqlite_location(tmp_path: Path, sqlite_template: Path) -> location.Location:
 
 
 @pytest.fixture
-def postgres_location(postgres_url: str, postgres_template: str) -> Iterator[location.Location]:
-    """A fresh migrated PostgreSQL database."""
-    name = f"steno_{uuid.uuid4().hex[:16]}"
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE {postgres_template}")
-        yield location.Location(_with_database(postgres_url, name))
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+def postgres_location(
+    migrated_postgres: tuple[location.Location, psycopg.Connection, str],
+) -> location.Location:
+    """A migrated PostgreSQL database with nothing in it."""
+    place, cleaner, emptying = migrated_postgres
+    cleaner.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    cleaner.execute(emptying)
+    return place
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
