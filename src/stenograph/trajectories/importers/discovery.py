@@ -12,7 +12,6 @@ from stenograph.trajectories.importers.draft import SessionDraft
 from stenograph.trajectories.importers.files import read_file, read_named, read_start, unpacked
 from stenograph.trajectories.importers.recognition import FORMATS, Format, is_document, recognise
 
-
 _Found: TypeAlias = tuple[Format | None, str | None]
 
 
