@@ -13,7 +13,6 @@ from stenograph.trajectories.redaction.shapes import (
     KNOWN_CREDENTIALS,
     OWN_CREDENTIALS,
     UNBROKEN_RUN,
-    Shape,
 )
 from stenograph.trajectories.redaction.spellings import secret_patterns
 
@@ -42,47 +41,54 @@ _PASSES = 4
 _SHORT = 20
 
 
-def _options() -> Any:
+def compile_bytes(pattern: bytes, longest: bool = False) -> Any:
+    """Compile `pattern` over bytes, not by `re2.compile`, whose cache would keep the secrets."""
+    return re2._Regexp(pattern, _options(longest))
+
+
+def _options(longest: bool = False) -> Any:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
-    options.max_mem = 64 << 20
+    options.longest_match = longest
+    options.max_mem = 16 << 20
     options.log_errors = False
     return options
 
 
-def compile_bytes(pattern: bytes) -> Any:
-    """Compile `pattern` over bytes, not by `re2.compile`, whose cache would keep the secrets."""
-    return re2._Regexp(pattern, _options())
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A compiled shape or secret value."""
+    """A compiled shape, or all secret values as one.
+
+    Of an `overlapping` rule finds are looked for inside finds.
+    """
 
     rank: int
     find: Any
-    accept: Callable[[bytes, int, int, int], bool] | None
+    accept: Callable[[bytes, int, int, int], bool] | None = None
+    overlapping: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Rules, one expression that holds wherever any may, and a set that tells which.
+    """Rules, one expression that holds wherever any of them may, and a set that tells which may.
 
-    The scanner is an alternation because a `re2.Set` that runs out of memory says "no match".
+    The scanner is an alternation, no `re2.Set`: out of memory, a set says that nothing matched.
+    The selector is one, over the rules' hints; where it says so, all rules are tried.
     """
 
     rules: Sequence[Rule]
     scanner: Any
-    selector: Any
+    selector: Any = None
 
     def may_match(self, data: bytes) -> bool:
         """Tell whether any rule may find something in `data`: a string's bytes or its JSON's."""
         return self.scanner.search(data) is not None
 
-    def candidates(self, text: bytes) -> Iterable[Rule]:
-        """Return the rules that find something in `text`, or all if that cannot be told."""
-        indexes = self.selector.Match(text)
-        return [self.rules[i] for i in sorted(indexes)] if indexes else self.rules
+    def candidates(self, text: bytes) -> Sequence[Rule]:
+        """Return the rules that may find something in `text`, a string's bytes."""
+        if self.selector is None or (chosen := self.selector.Match(text)) is None:
+            return self.rules
+        return [self.rules[index] for index in chosen]
 
 
 def rules_for(secrets: Collection[str], tier: Tier) -> tuple[Rules, ...]:
@@ -92,8 +98,9 @@ def rules_for(secrets: Collection[str], tier: Tier) -> tuple[Rules, ...]:
     patterns = secret_patterns(secrets)
     if not patterns:
         return (_shape_rules(tier),)
-    secret = Shape(SECRET_MARKER, b"", b"")
-    return (_rules([(secret, pattern, pattern) for pattern in patterns]), _shape_rules(tier))
+    values = compile_bytes(b"|".join(patterns), longest=True)
+    secret_rule = Rule(MARKERS.index(SECRET_MARKER), values, overlapping=True)
+    return (Rules((secret_rule,), values), _shape_rules(tier))
 
 
 @cache
@@ -101,19 +108,16 @@ def _shape_rules(tier: Tier) -> Rules:
     shapes = OWN_CREDENTIALS
     if tier == "standard":
         shapes += (*KNOWN_CREDENTIALS, UNBROKEN_RUN)
-    return _rules([(shape, shape.find, shape.scan) for shape in shapes])
-
-
-def _rules(shapes: Sequence[tuple[Shape, bytes, bytes]]) -> Rules:
+    rules = [
+        Rule(MARKERS.index(shape.marker), compile_bytes(shape.find), shape.accept)
+        for shape in shapes
+    ]
+    scanner = compile_bytes(b"|".join(b"(?:" + shape.scan + b")" for shape in shapes))
     selector = re2.Set.SearchSet(_options())
-    for _, find, _ in shapes:
-        selector.Add(find)
+    for shape in shapes:
+        selector.Add(b"(?i:" + b"|".join(map(re2.escape, shape.hints)) + b")")
     selector.Compile()
-    return Rules(
-        [Rule(MARKERS.index(s.marker), compile_bytes(find), s.accept) for s, find, _ in shapes],
-        compile_bytes(b"|".join(b"(?:" + scan + b")" for _, _, scan in shapes)),
-        selector,
-    )
+    return Rules(rules, scanner, selector)
 
 
 def mask(text: bytes, groups: Sequence[Rules]) -> bytes:
@@ -137,17 +141,24 @@ def _finds(text: bytes, rule: Rule) -> Iterator[Span]:
     while (found := rule.find.search(text, position)) is not None:
         start, end = found.span(group)
         if rule.accept is None or rule.accept(text, found.start(), start, end):
-            yield _with_backslashes(text, start), end, rule.rank
-            position = end
+            yield _before_backslashes(text, start), end, rule.rank
+            position = _after_backslashes(text, start + 1) if rule.overlapping else end
         else:
             # A short spared value may hold the name of the next: `token: password: hunter2`.
             position = max(start, position + 1) if end - start < _SHORT else end
 
 
-def _with_backslashes(text: bytes, start: int) -> int:
+def _before_backslashes(text: bytes, start: int) -> int:
     """Move `start` before the backslashes there: JSON inside the string stays JSON."""
     while start and text[start - 1] == 0x5C:
         start -= 1
+    return start
+
+
+def _after_backslashes(text: bytes, start: int) -> int:
+    """Move `start` after the backslashes there: any number of them spells the same."""
+    while start < len(text) and text[start] == 0x5C:
+        start += 1
     return start
 
 

@@ -57,7 +57,8 @@ class Redactor:
     """Masks the strings of one export, counting markers and naming references as it goes.
 
     Every method takes whole strings: a secret that the caller cut in two is not found. Make one
-    for each export; several threads must not share it.
+    for each export. Threads may share one that only masks text (logs), not one that is asked for
+    references.
     """
 
     __slots__ = ("_aliases", "_last_alias", "_rules", "_stem", "counts", "tier")
@@ -124,7 +125,8 @@ class Redactor:
 
     def _counted(self, text: str, masked: str) -> str:
         if masked is not text:
-            self.counts += count_markers(masked) - count_markers(text)
+            for marker, added in (count_markers(masked) - count_markers(text)).items():
+                self.counts[marker] += added
         return masked
 
     def _fresh_alias(self) -> str:
