@@ -20,7 +20,7 @@ class Gate:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._windows = Windows()
+        self.windows = Windows()
 
     async def agent(self, request: Request[Any, Any, Any], route: Route) -> Caller:
         """Address backstop 429, credential, caller's budget 429, then 401 (agent-api.md 1.4).
@@ -30,13 +30,13 @@ class Gate:
         budget = route.requests or self._settings.agent_requests_per_minute
         address = request.scope["client"][0] if request.scope["client"] else ""
         most = budget * self._settings.agent_address_factor
-        self._windows.charge((route.tag, address), most, "Too many requests", WINDOW)
+        self.windows.charge((route.tag, address), most, "Too many requests", WINDOW)
         try:
             caller = await self._resolve(request)
             holder = caller.credential_public_id
         except UnauthorizedError:
             caller, holder = None, address
-        self._windows.charge((route.tag, "caller", holder), budget, "Too many requests", WINDOW)
+        self.windows.charge((route.tag, "caller", holder), budget, "Too many requests", WINDOW)
         if caller is None or caller.plane != route.plane:
             raise UnauthorizedError("Unauthorized")
         return caller
@@ -46,7 +46,7 @@ class Gate:
         caller = await self._resolve(request)
         if caller.plane != "api":
             raise UnauthorizedError("A key of the Agent API", code="invalid_api_key")
-        self._windows.charge(
+        self.windows.charge(
             ("v3", caller.credential_public_id),
             self._settings.v3_requests_per_minute,
             "This API key exceeded its request-rate limit",

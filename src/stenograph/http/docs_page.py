@@ -40,12 +40,12 @@ def handlers(families: Mapping[Family, tuple[str, Sequence[Route]]]) -> list[HTT
     @get("/docs", include_in_schema=False)
     async def docs() -> Response[bytes]:
         headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
-        return Response(page_bytes(), media_type="text/html; charset=utf-8", headers=headers)
+        return Response(page_bytes(), media_type="text/html", headers=headers)
 
     @get("/docs/style.css", include_in_schema=False)
     async def style() -> Response[bytes]:
         css = (_WEB / "static" / "docs.css").read_bytes()
-        return Response(css, media_type="text/css; charset=utf-8")
+        return Response(css, media_type="text/css")
 
     return [openapi_json, docs, style]
 

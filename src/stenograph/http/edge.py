@@ -5,6 +5,7 @@ from typing import Any
 
 from litestar import Litestar
 
+from stenograph.http.auth import Gate
 from stenograph.http.metrics import Metrics
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -13,8 +14,9 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 class Edge:
     """An ASGI application around Litestar's."""
 
-    def __init__(self, app: Litestar, metrics: Metrics) -> None:
+    def __init__(self, app: Litestar, gate: Gate, metrics: Metrics) -> None:
         self.app = app
+        self.gate = gate
         self.metrics = metrics
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -48,7 +48,7 @@ def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
         logging_config=None,
         request_max_body_size=settings.max_body_bytes,
     )
-    return Edge(app, metrics)
+    return Edge(app, gate, metrics)
 
 
 def families() -> dict[Family, tuple[str, list[Route]]]:
