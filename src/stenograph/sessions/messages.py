@@ -130,10 +130,12 @@ def page(tx: Tx, conversation_id: int, after: str | None, first: int) -> Page:
 
 def find(tx: Tx, conversation_id: int, public_id: str) -> Item:
     """Return one item that a conversation has itself."""
-    row = store.item(tx, conversation_id, public_id)
-    if row is None:
-        raise NotFoundError("There is no such message", code="message_not_found")
-    return _item(row, (len(_segments(tx, conversation_id)) - 1) * _SEGMENT)
+    return _one(tx, conversation_id, store.by_id(tx, conversation_id, public_id))
+
+
+def at(tx: Tx, conversation_id: int, cursor: int) -> Item:
+    """Return the item that `append` gave this cursor."""
+    return _one(tx, conversation_id, store.by_cursor(tx, conversation_id, cursor))
 
 
 def invalid_cursor() -> InvalidInputError:
@@ -171,6 +173,12 @@ def _place(tx: Tx, segments: list[_Segment], after: str) -> tuple[int, int]:
     if not issued:
         raise invalid_cursor()
     return index, local
+
+
+def _one(tx: Tx, conversation_id: int, row: Row | None) -> Item:
+    if row is None:
+        raise NotFoundError("There is no such message", code="message_not_found")
+    return _item(row, (len(_segments(tx, conversation_id)) - 1) * _SEGMENT)
 
 
 def _rows(tx: Tx, viewer: int, segment: _Segment, after: int, limit: int) -> list[Row]:

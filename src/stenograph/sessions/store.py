@@ -185,6 +185,19 @@ def update(tx: Tx, conversation_id: int, **columns: object) -> None:
     tx.run(f"UPDATE sessions SET {sets} WHERE conversation_id = :id", id=conversation_id, **columns)
 
 
+def resume(tx: Tx, conversation_id: int) -> None:
+    """Say that a session has work again, whatever its last end was."""
+    update(
+        tx,
+        conversation_id,
+        status="running",
+        outcome=None,
+        error_class=None,
+        reason_code=None,
+        ended_at=None,
+    )
+
+
 def public_id(tx: Tx, conversation_id: int) -> str:
     """Return the public id of a session."""
     return str(tx.value("SELECT public_id FROM conversations WHERE id = :id", id=conversation_id))

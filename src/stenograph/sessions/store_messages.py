@@ -124,10 +124,19 @@ def inherits_from(tx: Tx, conversation_id: int, boundary: int, cursor: int) -> b
     )
 
 
-def item(tx: Tx, conversation_id: int, public_id: str) -> Row | None:
+def by_id(tx: Tx, conversation_id: int, public_id: str) -> Row | None:
     """Return one of a conversation's own rows, as `own` has it."""
     return tx.row(
         _ITEM + "WHERE m.conversation_id = :id AND m.public_id = :public_id",
         id=conversation_id,
         public_id=public_id,
+    )
+
+
+def by_cursor(tx: Tx, conversation_id: int, cursor: int) -> Row | None:
+    """As `by_id`, by its place."""
+    return tx.row(
+        _ITEM + "WHERE m.conversation_id = :id AND m.cursor = :cursor",
+        id=conversation_id,
+        cursor=cursor,
     )

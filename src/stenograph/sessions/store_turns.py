@@ -1,0 +1,134 @@
+"""The SQL of turns that messages open and cancellations end."""
+
+from stenograph.ids import new_id
+from stenograph.storage.database import Row, Tx
+
+
+def open_turns(tx: Tx, conversation_id: int) -> list[Row]:
+    """Return (turn, active candidate, its run) of turns that have not ended, in order."""
+    return tx.rows(
+        "SELECT t.id, t.active_variant_id, r.id FROM turns t"
+        " LEFT JOIN runs r ON r.variant_id = t.active_variant_id"
+        " WHERE t.conversation_id = :id AND t.status IN ('pending', 'running')"
+        " AND t.deleted_at IS NULL ORDER BY t.position",
+        id=conversation_id,
+    )
+
+
+def take_position(tx: Tx, conversation_id: int) -> int:
+    """Return the position of the next turn, which is this transaction's from now on."""
+    position = tx.value(
+        "UPDATE conversations SET next_position = next_position + 1,"
+        " context_revision = context_revision + 1 WHERE id = :id RETURNING next_position - 1",
+        id=conversation_id,
+    )
+    return int(position)
+
+
+def insert_turn(
+    tx: Tx,
+    conversation_id: int,
+    position: int,
+    *,
+    speaker_id: int,
+    prompt: str,
+    model: str | None,
+    effort: str | None,
+    at: int,
+) -> tuple[int, int]:
+    """Add a turn that waits for its answer, with its candidate. Returns both row ids."""
+    turn_id = tx.insert(
+        "turns",
+        public_id=new_id(),
+        conversation_id=conversation_id,
+        position=position,
+        kind="direct_reply",
+        role="assistant",
+        status="pending",
+        speaker_id=speaker_id,
+        created_at=at,
+    )
+    variant_id = tx.insert(
+        "variants",
+        public_id=new_id(),
+        turn_id=turn_id,
+        position=0,
+        source="run",
+        status="pending",
+        model_ref=model,
+        reasoning_effort=effort,
+        prompt=prompt,
+        created_at=at,
+    )
+    tx.run(
+        "UPDATE turns SET active_variant_id = :variant_id WHERE id = :id",
+        variant_id=variant_id,
+        id=turn_id,
+    )
+    tx.run(
+        "UPDATE conversations SET active_turn_id = :turn_id WHERE id = :id",
+        turn_id=turn_id,
+        id=conversation_id,
+    )
+    return turn_id, variant_id
+
+
+def insert_step(
+    tx: Tx,
+    conversation_id: int,
+    part: str,
+    turn_id: int,
+    variant_id: int,
+    text: str | None,
+    at: int,
+) -> int:
+    """Add the step of a prompt (whose text lies with its candidate) or of a steer."""
+    position = tx.value(
+        "UPDATE conversations SET next_step = next_step + 1 WHERE id = :id RETURNING next_step - 1",
+        id=conversation_id,
+    )
+    return tx.insert(
+        "steps",
+        conversation_id=conversation_id,
+        position=position,
+        part=part,
+        source="user",
+        turn_id=turn_id,
+        variant_id=variant_id,
+        occurred_at=at,
+        text=text,
+    )
+
+
+def touch(tx: Tx, conversation_id: int, at: int) -> None:
+    """Say that something was said in a conversation."""
+    tx.run(
+        "UPDATE conversations SET last_activity_at = :at, updated_at = :at WHERE id = :id",
+        id=conversation_id,
+        at=at,
+    )
+
+
+def cancel(tx: Tx, turn: Row, reason: str, at: int) -> None:
+    """End a turn (a row of `open_turns`), its candidate and its run without an answer."""
+    turn_id, variant_id, run_id = turn
+    tx.run(
+        "UPDATE turns SET status = 'canceled', completed_at = :at WHERE id = :id",
+        id=turn_id,
+        at=at,
+    )
+    tx.run(
+        "UPDATE variants SET status = 'canceled', failure_reason = :reason, completed_at = :at"
+        " WHERE id = :id",
+        id=variant_id,
+        reason=reason,
+        at=at,
+    )
+    tx.run(
+        "UPDATE runs SET status = 'canceled', failure_reason = :reason, completed_at = :at,"
+        " updated_at = :at WHERE id = :id AND status NOT IN ('completed', 'canceled')",
+        id=run_id,
+        reason=reason,
+        at=at,
+    )
+    tx.run("UPDATE conversations SET active_turn_id = NULL WHERE active_turn_id = :id", id=turn_id)
