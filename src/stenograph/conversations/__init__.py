@@ -1,0 +1,1 @@
+"""WHAT WAS SAID: workspaces, conversations, inputs, turns, candidate answers, forks."""

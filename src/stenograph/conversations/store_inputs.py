@@ -1,0 +1,55 @@
+"""The SQL of the input queue."""
+
+from stenograph.storage.database import Row, Tx
+
+_INPUT = (
+    "n.id, n.public_id, n.state, n.kind, n.role, n.origin, n.text, n.options, n.lock_version,"
+    " n.created_at, n.turn_id, p.public_id, p.handle, p.kind, p.display_name, a.public_id"
+)
+_INPUT_JOINS = (
+    " JOIN conversations c ON c.id = n.conversation_id"
+    " LEFT JOIN principals p ON p.id = n.sender_id LEFT JOIN principals a ON a.id = c.answerer_id"
+)
+
+
+def add(tx: Tx, conversation_id: int, **columns: object) -> int:
+    """Put a row into the queue."""
+    return tx.insert("inputs", conversation_id=conversation_id, **columns)
+
+
+def find(tx: Tx, conversation_id: int, public_id: str) -> Row | None:
+    """Find an input of the conversation, consumed or not."""
+    return tx.row(
+        f"SELECT {_INPUT} FROM inputs n{_INPUT_JOINS}"
+        " WHERE n.conversation_id = :id AND n.public_id = :public_id",
+        id=conversation_id,
+        public_id=public_id,
+    )
+
+
+def queue(tx: Tx, conversation_id: int) -> list[Row]:
+    """List what waits, the system's own rows first, then in order of arrival."""
+    return tx.rows(
+        f"SELECT {_INPUT} FROM inputs n{_INPUT_JOINS} WHERE n.conversation_id = :id"
+        " AND n.consumed_at IS NULL"
+        " ORDER BY CASE WHEN n.origin IN ('task_result', 'child') THEN 0 ELSE 1 END, n.id",
+        id=conversation_id,
+    )
+
+
+def sender(tx: Tx, input_id: int) -> tuple[int | None, str]:
+    """Return who sent an input, and its text."""
+    row = tx.row("SELECT sender_id, text FROM inputs WHERE id = :id", id=input_id)
+    assert row is not None
+    return row[0], row[1]
+
+
+def consume(tx: Tx, input_id: int, turn_id: int, at: int) -> None:
+    """Say which turn an input became."""
+    tx.run(
+        "UPDATE inputs SET state = 'consumed', turn_id = :turn_id, consumed_at = :at"
+        " WHERE id = :id",
+        id=input_id,
+        turn_id=turn_id,
+        at=at,
+    )
