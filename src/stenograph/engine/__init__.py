@@ -1,0 +1,1 @@
+"""The loop: it drives runs, asks models, calls tools."""

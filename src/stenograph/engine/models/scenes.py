@@ -1,0 +1,179 @@
+"""The scenes of the dev models: read from TOML, and chosen by what the person said.
+
+The format is explained in `scripts/scenes.toml`.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from stenograph.engine.models.failures import FailureKind, ModelFailedError
+from stenograph.engine.models.request import Message, ToolResult
+
+_T = TypeVar("_T")
+
+
+class Call(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A tool call; `raw` is sent instead of `arguments`, to be as wrong as it is."""
+
+    tool: str
+    arguments: dict[str, Any] = {}
+    raw: str | None = None
+
+
+class Fail(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A failure of the first `times` attempts; what the round says is heard by half before it."""
+
+    kind: FailureKind
+    retry_after: float | None = None
+    times: int = 1_000_000
+
+
+class Round(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One call of the model."""
+
+    think: str = ""
+    say: str = ""
+    repeat: int = 1
+    call: tuple[Call, ...] = ()
+    pause_ms: int = 0
+    finish: Literal["stop", "length"] = "stop"
+    fail: Fail | None = None
+
+
+class Scene(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The rounds of one turn; when they are used up and results still come, it says it is done."""
+
+    round: tuple[Round, ...]
+    about: str = ""
+
+
+_SCENE_NAME = re.compile(r"\[dev:(?!call\b)([A-Za-z0-9_-]+)\]")
+_ASKED_CALL = re.compile(r"\[dev:call\s+([A-Za-z0-9_.-]+)\s*")
+_OWN_SCENE = re.compile(r"```dev-scene\n(.*?)```", re.DOTALL)
+_DONE = Round(say="Done.")
+
+
+def next_round(messages: tuple[Message, ...], model_ref: str, script: Path | None) -> Round:
+    """The round to play now, its placeholders filled.
+
+    `script` is a file of scenes that win over the shipped ones. Raises `ModelFailedError`
+    `invalid_request` for a scene that is not there or cannot be read.
+    """
+    own = _read(script.read_text(encoding="utf-8")) if script else {}
+    turn = _turn(messages)
+    return _filled(_round(turn, {**_shipped(model_ref), **own}), turn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What the person asked in the running turn, the answers so far, and the last results."""
+
+    asked: str
+    rounds_played: int
+    results: tuple[ToolResult, ...]
+
+
+def _turn(messages: tuple[Message, ...]) -> _Turn:
+    """Find the running turn: it begins after the last answer without calls.
+
+    A person who steers adds to it; a steer that names a scene starts that scene.
+    """
+    talk = [message for message in messages if message.role != "system"]
+    ends = [at for at, it in enumerate(talk) if it.role == "assistant" and not it.calls]
+    turn = talk[ends[-1] + 1 :] if ends else talk
+    persons = [at for at, it in enumerate(turn) if it.role == "user"]
+    named = [at for at in persons if "[dev:" in turn[at].text or "```dev-scene" in turn[at].text]
+    start = (named or persons)[-1 if named else 0] if persons else 0
+    asked = turn[start].text if persons else ""
+    rest = turn[start:]
+    last = rest[-1].parts if rest and rest[-1].role == "tool" else ()
+    if not last:
+        last = next((it.parts for it in reversed(rest) if it.role == "tool"), ())
+    return _Turn(
+        asked,
+        sum(message.role == "assistant" for message in rest),
+        tuple(part for part in last if isinstance(part, ToolResult)),
+    )
+
+
+def _round(turn: _Turn, scenes: Mapping[str, Scene]) -> Round:
+    scene = _scene(turn.asked, scenes)
+    if turn.rounds_played < len(scene.round):
+        return scene.round[turn.rounds_played]
+    last = scene.round[-1]
+    return _DONE if last.call or last.fail else last
+
+
+def _scene(asked: str, scenes: Mapping[str, Scene]) -> Scene:
+    if own := _OWN_SCENE.search(asked):
+        return _converted(own[1], Scene)
+    if calls := _asked_calls(asked):
+        return Scene(round=(Round(say="I call it.", call=calls), Round(say="It gave: {results}")))
+    named = _SCENE_NAME.search(asked)
+    name = named[1] if named else "answer"
+    if name not in scenes:
+        known = ", ".join(sorted(scenes))
+        raise ModelFailedError("invalid_request", f"No scene is named {name}; there are: {known}")
+    return scenes[name]
+
+
+def _asked_calls(asked: str) -> tuple[Call, ...]:
+    calls = []
+    for found in _ASKED_CALL.finditer(asked):
+        rest = asked[found.end() :]
+        arguments: Any = {}
+        if rest.startswith("{"):
+            try:
+                arguments, _ = json.JSONDecoder().raw_decode(rest)
+            except ValueError as problem:
+                raise ModelFailedError("invalid_request", f"[dev:call …]: {problem}") from None
+        calls.append(Call(found[1], arguments))
+    return tuple(calls)
+
+
+def _filled(round_: Round, turn: _Turn) -> Round:
+    """Put the person's words and the results where the scene asks for them."""
+    words = {
+        "{input}": _SCENE_NAME.sub("", turn.asked).strip(),
+        "{results}": ", ".join(result.output for result in turn.results),
+    }
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, str):
+            return re.sub(r"\{input\}|\{results\}", lambda found: words[found[0]], value)
+        if isinstance(value, dict):
+            return {name: fill(item) for name, item in value.items()}
+        return [fill(item) for item in value] if isinstance(value, list) else value
+
+    calls = tuple(Call(it.tool, fill(it.arguments), it.raw) for it in round_.call)
+    return msgspec.structs.replace(
+        round_, think=fill(round_.think), say=fill(round_.say), call=calls
+    )
+
+
+@lru_cache
+def _shipped(model_ref: str) -> dict[str, Scene]:
+    folder = resources.files("stenograph.engine.models") / "scripts"
+    names = ("scenes.toml", f"{model_ref}.toml")
+    texts = ((folder / name).read_text(encoding="utf-8") for name in names)
+    return {name: scene for text in texts for name, scene in _read(text).items()}
+
+
+def _read(text: str) -> dict[str, Scene]:
+    return _converted(text, dict[str, Scene])
+
+
+def _converted(text: str, shape: type[_T]) -> _T:
+    try:
+        return msgspec.convert(tomllib.loads(text), shape)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
+        raise ModelFailedError("invalid_request", f"The scene cannot be read: {problem}") from None

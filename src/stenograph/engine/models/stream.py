@@ -1,0 +1,76 @@
+"""Ask a model and hear its answer as it comes."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from stenograph.engine.models.answer import Delta, Response
+from stenograph.engine.models.catalog import ModelId
+from stenograph.engine.models.credentials import Credentials, suffice
+from stenograph.engine.models.failures import ModelFailedError
+from stenograph.engine.models.request import ModelRequest
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import StreamedResponse
+
+
+async def stream(
+    request: ModelRequest, credentials: Credentials
+) -> AsyncGenerator[Delta | Response, None]:
+    """Make one call: yields deltas, and at the end exactly one `Response`.
+
+    Raises `ModelFailedError`, after none, some or all of the deltas; what was heard before it is no
+    answer. Close the generator (`contextlib.aclosing`) to hang up early.
+    """
+    if request.model.provider.protocol == "scripted":
+        from stenograph.engine.models.scripted import play
+
+        heard = play(request, credentials.script)
+    elif suffice(request.model.provider, credentials):
+        # The SDKs take a second to import and would hold up every other run of this loop.
+        await asyncio.to_thread(_load, request.model)
+        heard = _ask(request, credentials)
+    else:
+        raise ModelFailedError("unauthorized", f"No key is set up for {request.model}")
+    try:
+        async for event in heard:
+            yield event
+    finally:
+        await heard.aclose()
+
+
+def _load(model: ModelId) -> None:
+    from stenograph.engine.models import heard, wires  # noqa: F401
+
+    wires.load(model)
+
+
+async def _ask(
+    request: ModelRequest, credentials: Credentials
+) -> AsyncGenerator[Delta | Response, None]:
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.models import ModelRequestParameters
+
+    from stenograph.engine.models import heard, native, wires
+
+    model, sent = request.model, wires.Sent()
+    parameters = ModelRequestParameters(function_tools=native.tool_definitions(request.tools))
+    answer: StreamedResponse | None = None
+    try:
+        async with wires.opened(model, credentials, sent) as asked:
+            history = asked.prepare_messages(native.to_native(request.messages, model), parameters)
+            async with model_request_stream(
+                asked,
+                history,
+                model_settings=wires.native_settings(model, request.settings),
+                model_request_parameters=parameters,
+                instrument=False,
+            ) as answer:
+                async for delta in heard.deltas(answer):
+                    yield delta
+    except Exception as problem:
+        meaning = heard.failure(problem, model, sent, answer)
+        if meaning is problem:
+            raise
+        raise meaning from problem
+    yield heard.response(answer.get(), model, sent)
