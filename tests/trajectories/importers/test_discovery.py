@@ -5,12 +5,15 @@ import os
 from collections import Counter
 from pathlib import Path
 
+import atif as atif_package
+import msgspec
 import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stenograph.errors import InvalidInputError
+from stenograph.trajectories.atif.format import FinalMetrics
 from stenograph.trajectories.importers.discovery import (
     Candidate,
     find,
@@ -388,3 +391,31 @@ def test_a_codex_session_comes_with_its_subagent() -> None:
         for ref in result.subagent_trajectory_ref or []
     ]
     assert refs == [child.trajectory_id]
+
+
+# The samples that a first visitor is shown
+
+
+def test_the_samples_are_whole_and_add_up() -> None:
+    samples = Path(__file__).parents[3] / "samples"
+    drafts = [d for c in find([samples / "codex", samples / "atif"]) for d in read_source(c)]
+    assert [draft.format for draft in drafts] == ["codex", "atif"]
+    for draft in everyone(drafts):
+        assert (draft.warnings, draft.kept_aside, draft.turn_ends) == ([], {}, {})
+        assert draft.steps[0].part == "system"
+        assert draft.steps[-1].part == "agent"
+    codex, document = drafts
+    (log,) = codex.originals.values()
+    counted = [json.loads(line)["payload"].get("info") for line in log.splitlines()]
+    total = [info for info in counted if info][-1]["total_token_usage"]
+    metrics = [step.step.metrics for step in codex.steps if step.step.metrics]
+    assert sum(m.prompt_tokens or 0 for m in metrics) == total["input_tokens"]
+    assert sum(m.cached_tokens or 0 for m in metrics) == total["cached_input_tokens"]
+    assert sum(m.completion_tokens or 0 for m in metrics) == total["output_tokens"]
+    assert [bool(step.failed_calls) for step in codex.steps].count(True) == 1
+    claim = msgspec.convert(document.document["final_metrics"], FinalMetrics)
+    costs = [
+        s.step.metrics.cost_usd for d in everyone([document]) for s in d.steps if s.step.metrics
+    ]
+    assert claim.total_cost_usd == pytest.approx(sum(cost or 0 for cost in costs), abs=1e-9)
+    assert atif_package.Trajectory.model_validate_json(document.originals["limp-tree-ferns.json"])
