@@ -6,6 +6,7 @@ there or, after a crash between them, a file that the next start overwrites.
 """
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,9 @@ def create(tx: Tx, slug: str) -> dict[str, Any] | None:
 def write_privately(path: Path, content: bytes) -> None:
     """Replace a file in one step by one of mode 600; at no moment may others read it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    descriptor, partial = tempfile.mkstemp(dir=path.parent)  # of mode 600
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(path)
+    Path(partial).replace(path)

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import os
+import tempfile
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -28,7 +29,7 @@ class Sealer:
 
     def __init__(self, key: bytes) -> None:
         if len(key) != _KEY:
-            raise InvalidInputError("The sealing key must be 32 bytes", code="invalid_key")
+            raise ValueError("the sealing key must be 32 bytes")
         self._cipher = AESGCM(key)
 
     def seal(self, text: str, context: str) -> bytes:
@@ -65,8 +66,8 @@ def sealer(data: Path, key: str | None) -> Sealer:
 
 def _make(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    descriptor, name = tempfile.mkstemp(dir=path.parent)  # of mode 600
+    partial = Path(name)
     with os.fdopen(descriptor, "wb") as file:
         file.write(base64.b64encode(os.urandom(_KEY)))
         file.flush()
