@@ -165,6 +165,8 @@ def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[bytes
                         work.pruned_turns += 1
                     pruned = _Pruned(row.variant_id, turn.content, row.occurred_at)
                     continue
+                if row.part == "system" and row.text is None:
+                    continue  # of no turn, and emptied with the session's last details
                 totals.steps += 1
                 columns = _columns(row, turn, chunk.calls.get(row.task_id or 0, ()))
                 step = join(totals.steps, row.source, columns)

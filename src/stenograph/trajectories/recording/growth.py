@@ -45,7 +45,7 @@ def grow(
 def _ends_otherwise(tx: Tx, known: store_sessions.StoredImport, draft: SessionDraft) -> bool:
     """Tell whether the log now knows another end of its last turn, or a branch that was left."""
     last = store.last_turn(tx, known.conversation_id)
-    if last is not None:
+    if last is not None and not last.pruned:
         status, _ = draft.turn_ends.get(last.prompts - 1, ("completed", None))
         if status != last.status:
             return True
@@ -87,8 +87,8 @@ def _rewind(
     store.delete_turns(tx, conversation_id, sorted(gone))
     store.delete_steps(tx, [step for step in dropped if step.turn_id not in gone])
     last = store.last_turn(tx, conversation_id)
-    if last is None:
-        return
+    if last is None or last.pruned:
+        return  # a turn whose details were deleted takes no new ones; what follows is a new turn
     round = store.rounds(tx, last.run_id) + 1
     continues = same == len(steps) or steps[same].part != "prompt"
     if continues or round == 1 or any(step.turn_id == last.id for step in dropped):

@@ -207,14 +207,19 @@ class StoredTurn:
     run_id: int
     status: str
     prompts: int
+    pruned: int
 
 
 def last_turn(tx: Tx, conversation_id: int) -> StoredTurn | None:
-    """Return the newest turn; `prompts` counts the prompt steps up to it, it included."""
+    """Return the newest turn; `prompts` counts the prompt steps up to it, it included.
+
+    `pruned`: 1 where retention deleted its details.
+    """
     row = tx.row(
         "SELECT t.id, v.id, r.id, t.status, (SELECT count(*) FROM steps p"
         "   JOIN turns q ON q.id = p.turn_id AND q.active_variant_id = p.variant_id"
-        "   WHERE p.conversation_id = t.conversation_id AND p.part = 'prompt')"
+        "   WHERE p.conversation_id = t.conversation_id AND p.part = 'prompt'),"
+        " CASE WHEN r.details_pruned_at IS NULL THEN 0 ELSE 1 END"
         " FROM turns t JOIN variants v ON v.id = t.active_variant_id"
         " JOIN runs r ON r.variant_id = v.id"
         " WHERE t.conversation_id = :id ORDER BY t.position DESC LIMIT 1",
