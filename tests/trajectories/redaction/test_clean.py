@@ -40,6 +40,18 @@ def words_of(*shapes):
 SHAPED = words_of(*OWN_CREDENTIALS, *KNOWN_CREDENTIALS, UNBROKEN_RUN)
 
 
+@pytest.mark.parametrize(
+    "shape", [shape for shape in (*OWN_CREDENTIALS, *KNOWN_CREDENTIALS) if shape.hints]
+)
+def test_every_find_holds_a_hint(shape):
+    @given(words_of(shape))
+    @settings(max_examples=15)
+    def holds(text):
+        assert any(hint.decode() in text.lower() for hint in shape.hints)
+
+    holds()
+
+
 def is_kept(redactor, value):
     encoded = msgspec.json.encode(value)
     return msgspec.json.encode(redactor.value(value)) == encoded

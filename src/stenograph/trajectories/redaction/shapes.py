@@ -189,7 +189,7 @@ KNOWN_CREDENTIALS: tuple[Shape, ...] = (
     # An AWS secret access key is any 40 characters of base64.
     Shape(
         "[redacted-aws-secret]",
-        (b"/", b"+"),
+        (),
         rb"(?:^|[^A-Za-z0-9/+._-]|\\[nrtbf])([A-Za-z0-9/+]{40})" + _AWS_SECRET_END,
         rb"(?:^|[^A-Za-z0-9/+._-]|\\[nrtbf]|\\u00[01][0-9a-f])[A-Za-z0-9/+]{40}" + _AWS_SECRET_END,
         doubts.is_aws_secret,
