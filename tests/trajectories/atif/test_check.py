@@ -302,6 +302,13 @@ def test_every_known_version_is_read(minor):
     assert (parsed.version, parsed.warnings) == (f"ATIF-v1.{minor}", [])
 
 
+@pytest.mark.parametrize("minor", range(7))
+def test_up_to_1_6_sessions_have_ids_and_may_be_referred_to_by_them(minor):
+    label = f"ATIF-v1.{minor}"
+    assert pointers(document(version=label, session_id=None)) == ["/session_id"]
+    assert problems(document(refers({"session_id": "x"}), version=label)) == []
+
+
 def test_a_later_1x_is_read_without_what_is_unknown_and_says_so():
     value = document(user(mood="calm"), version="ATIF-v1.12", weather={"sky": "blue"})
     parsed = parse(json.dumps(value).encode())

@@ -43,7 +43,8 @@ def _check_document(
     label = document.schema_version
     if problem := versions.label_problem(label):
         findings.refuse(f"{at}/schema_version", problem)
-    legacy = (versions.minor(label) or versions.NEWEST) <= 6
+    minor = versions.minor(label)
+    legacy = minor is not None and minor <= 6
     if legacy and document.session_id is None:
         findings.refuse(f"{at}/session_id", "this field is required up to ATIF-v1.6")
     refs = check_steps(findings, document.steps, at)
