@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import make_org
+from people import make_org
 from retention import rows
 from stenograph.clock import now
 from stenograph.storage.database import Database

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conftest import Org
 from exports import exported
+from people import Org
 from retention import bytes_left
 from stenograph.retention.integrity import check
 from stenograph.retention.prune import prune

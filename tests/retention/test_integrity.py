@@ -2,22 +2,21 @@
 
 import hashlib
 import sqlite3
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psycopg
 import pytest
 import zstandard
 
-from conftest import Org, _with_database, make_org
+from people import Org, make_org
 from retention import rows
 from retention.rows import T0, World
 from stenograph.ids import new_id
 from stenograph.retention import store_rules
 from stenograph.retention.integrity import Finding, check, findings
+from stenograph.storage import migrate
 from stenograph.storage.database import Database, Tx
 from stenograph.storage.location import Location, connect
 from stenograph.storage.sqlite import SqliteDatabase
@@ -70,11 +69,8 @@ def record(
         path.write_bytes(request.getfixturevalue("sqlite_template").read_bytes())
         place = Location(f"sqlite:///{path}")
     else:
-        url, template = map(request.getfixturevalue, ("postgres_url", "postgres_template"))
-        name = f"steno_integrity_{uuid.uuid4().hex[:12]}"
-        with psycopg.connect(url, autocommit=True) as admin:
-            admin.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        place = Location(_with_database(url, name))
+        place = request.getfixturevalue("empty_postgres")()
+        migrate.upgrade(place)
     database = connect(place)
     org = make_org(database)
     yield Record(database, database.write(lambda tx: _build(tx, org)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Org
+from people import Org
 from retention import bytes_left, rows
 from retention.rows import T0, World
 from stenograph.clock import DAY, now
