@@ -1,25 +1,20 @@
 """What every test may ask for: a database on either engine, people with keys, an API over them."""
 
-import asyncio
 import os
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import psycopg
 import pytest
 
-from stenograph.accounts import access, credential, first_start, principal
-from stenograph.accounts.access import Caller
-from stenograph.http import server
+from people import Org, make_org
+from serving import Api
 from stenograph.settings import Settings
 from stenograph.storage import location, migrate
-from stenograph.storage.database import Database, Tx
+from stenograph.storage.database import Database
 from stenograph.storage.sealing import Sealer
 
 # --- databases ---------------------------------------------------------------------------------
@@ -141,57 +136,10 @@ def sqlite_database(sqlite_location: location.Location) -> Iterator[Database]:
 # --- people ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Org:
-    """The organization `default` after its first start, with more people, and a stranger.
-
-    Callers: `owner`, `admin`, `member` (people), `agent` (an agent profile), `stranger` (the owner
-    of the organization `elsewhere`). Each key of `keys` is named `<plane>` for the owner's, else
-    `<plane>:<who>`: `api`, `member`, `executor`, `api:admin`, `member:member`, `member:agent`,
-    `api:stranger`, …
-    """
-
-    owner: Caller
-    admin: Caller
-    member: Caller
-    agent: Caller
-    stranger: Caller
-    keys: dict[str, str]
-
-
 @pytest.fixture
 def org(database: Database, tmp_path: Path) -> Org:
     """People and keys in the database."""
     return make_org(database)
-
-
-def make_org(database: Database) -> Org:
-    """Make the organization `default`, people of every role, and a second organization."""
-    return database.write(_people)
-
-
-def _people(tx: Tx) -> Org:
-    keys = first_start.create(tx, "default")
-    assert keys is not None
-    secrets = {plane: keys[plane] for plane in ("api", "member", "executor")}
-    owner = access.local(tx)
-    principal.add(tx, owner, "admin", role="admin")
-    principal.add(tx, owner, "member", role="member")
-    elsewhere = first_start.create(tx, "elsewhere")
-    assert elsewhere is not None
-    for plane in ("api", "member", "executor"):
-        secrets[f"{plane}:stranger"] = elsewhere[plane]
-    for who in ("admin", "member", "agent"):
-        for plane in ("api", "member"):
-            _, secrets[f"{plane}:{who}"] = credential.create(tx, owner, plane, holder=who)
-    callers = {who: access.resolve(tx, secrets[f"api:{who}"]) for who in ("admin", "member")}
-    return Org(
-        owner=access.resolve(tx, secrets["api"]),
-        agent=access.resolve(tx, secrets["member:agent"]),
-        stranger=access.resolve(tx, secrets["api:stranger"]),
-        keys=secrets,
-        **callers,
-    )
 
 
 @pytest.fixture
@@ -201,76 +149,6 @@ def sealer() -> Sealer:
 
 
 # --- the API -----------------------------------------------------------------------------------
-
-
-class Api:
-    """The whole HTTP application in this process, without a socket.
-
-    `key` is a name of `Org.keys`, a secret, or "" for none; left out, it is the owner's key of
-    the family that the path belongs to. Bodies: `json=…` or `content=…`, as httpx takes them.
-    """
-
-    #: Where the organization's v3 routes lie.
-    v3 = "/v3/organizations/default"
-    #: Where the Agent API's routes lie.
-    agent = "/agent_api/v1"
-
-    def __init__(self, database: Database, org: Org, settings: Settings, sealer: Sealer) -> None:
-        self.database, self.org, self.settings, self.sealer = database, org, settings, sealer
-        self.app = server.create(database, settings, sealer)
-        self.runner = asyncio.Runner()
-        self.runner.get_loop()
-        transport = httpx.ASGITransport(app=self.app)
-        self.client = httpx.AsyncClient(transport=transport, base_url="http://steno.test")
-
-    def close(self) -> None:
-        self.runner.run(self.client.aclose())
-        self.runner.close()
-
-    async def send(
-        self, method: str, path: str, *, key: str | None = None, **options: Any
-    ) -> httpx.Response:
-        """Send one request from within the loop; for several at once see `together`."""
-        if key is None:
-            key = "api" if path.startswith("/v3") else "member"
-        headers = dict(options.pop("headers", {}))
-        if key:
-            headers.setdefault("Authorization", f"Bearer {self.org.keys.get(key, key)}")
-        return await self.client.request(method, path, headers=headers, **options)
-
-    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return self.runner.run(self.send(method, path, **options))
-
-    def together(self, *requests: tuple[str, str, dict[str, Any]]) -> list[httpx.Response]:
-        """Send (method, path, options) all at once."""
-
-        async def all_of_them() -> list[httpx.Response]:
-            return await asyncio.gather(
-                *(self.send(method, path, **options) for method, path, options in requests)
-            )
-
-        return self.runner.run(all_of_them())
-
-    def get(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("GET", path, **options)
-
-    def post(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("POST", path, **options)
-
-    def put(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("PUT", path, **options)
-
-    def patch(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("PATCH", path, **options)
-
-    def delete(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("DELETE", path, **options)
-
-    def key(self, plane: str = "api", **options: Any) -> str:
-        """Make a key as the owner would (`credential.create`) and return its secret."""
-        with self.database.read() as tx:
-            owner = access.local(tx)
-        return self.database.write(lambda tx: credential.create(tx, owner, plane, **options))[1]
 
 
 @pytest.fixture

@@ -1,8 +1,16 @@
 """Every route that is served, for tests that hold for each of them."""
 
+from pathlib import Path
+
 import pytest
 
+from stenograph.accounts.access import Caller
 from stenograph.http import server
+from stenograph.storage.database import Database, Tx
+from stenograph.trajectories.importers.discovery import find, read_source
+from stenograph.trajectories.recording.record import record
+
+SAMPLES = Path(__file__).parent.parent / "samples"
 
 NOWHERE = "00000000-0000-7000-8000-000000000000"
 
@@ -22,3 +30,26 @@ def every_route() -> list:
         for family, (prefix, routes) in server.families().items()
         for route in routes
     ]
+
+
+def record_samples(database: Database, caller: Caller) -> dict[str, str]:
+    """Import the sample logs, and return ids that name something, by path parameter."""
+
+    def keep(tx: Tx) -> None:
+        for candidate in find([SAMPLES]):
+            if candidate.format is not None:
+                for draft in read_source(candidate):
+                    record(tx, caller, draft)
+
+    database.write(keep)
+    with database.read() as tx:
+        row = tx.row(
+            "SELECT w.public_id, c.public_id, t.public_id, v.public_id, r.public_id"
+            " FROM runs r JOIN variants v ON v.id = r.variant_id JOIN turns t ON t.id = v.turn_id"
+            " JOIN conversations c ON c.id = t.conversation_id"
+            " JOIN workspaces w ON w.id = c.workspace_id ORDER BY r.id"
+        )
+    assert row is not None
+    names = ("workspace", "conversation", "turn", "variant", "run")
+    found = dict(zip(names, row, strict=True))
+    return found | {"orgId": "default", "sessionId": found["conversation"], "task_key": "r1"}
