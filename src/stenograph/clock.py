@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
+_FIRST = (datetime.min.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+_LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
 def now() -> int:
@@ -27,7 +29,8 @@ def iso_seconds(at: int) -> str:
 def parse_iso(text: str) -> int | None:
     """Read an RFC 3339 or ISO 8601 moment; a time without zone is UTC. None if it is not one.
 
-    The accepted forms are those of `datetime.fromisoformat`, as ATIF requires (RFC 0001).
+    None also for the few hours at both ends of the calendar that no UTC date of the years 1 to
+    9999 names. The accepted forms are those of `datetime.fromisoformat`, as ATIF requires (RFC 0001).
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -35,4 +38,5 @@ def parse_iso(text: str) -> int | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    at = (moment - EPOCH) // timedelta(microseconds=1)
+    return at if _FIRST <= at <= _LAST else None

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import stenograph
-from stenograph.cli import db, keys, output, retention
+from stenograph.cli import db, exports, imports, keys, output, retention
 from stenograph.cli.serve import serve
 from stenograph.errors import StenographError
 from stenograph.settings import Settings
@@ -20,6 +20,9 @@ app = typer.Typer(
     help="The full record of what agents said, thought and did.",
 )
 app.command()(serve)
+app.command("import")(imports.import_logs)
+app.command()(exports.export)
+app.command()(exports.validate)
 app.command()(retention.prune)
 app.add_typer(keys.keys, name="keys")
 app.add_typer(keys.people, name="people")

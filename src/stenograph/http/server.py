@@ -16,7 +16,7 @@ from stenograph.http.edge import Edge
 from stenograph.http.errors import Family
 from stenograph.http.metrics import Metrics
 from stenograph.http.route import Answer, Route, snake
-from stenograph.http.v3 import account
+from stenograph.http.v3 import account, imports, trajectory
 from stenograph.settings import Settings
 from stenograph.storage.database import Database
 from stenograph.storage.sealing import Sealer
@@ -28,6 +28,8 @@ V3_PREFIX = "/v3"
 AGENT_API: list[Sequence[Route]] = []
 V3: list[Sequence[Route]] = [
     account.routes,
+    imports.routes,
+    trajectory.routes,
 ]
 
 

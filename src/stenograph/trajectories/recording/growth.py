@@ -46,7 +46,9 @@ def _ends_otherwise(tx: Tx, known: store_sessions.StoredImport, draft: SessionDr
     """Tell whether the log now knows another end of its last turn, or a branch that was left."""
     last = store.last_turn(tx, known.conversation_id)
     if last is not None and not last.pruned:
-        status, _ = draft.turn_ends.get(last.prompts - 1, ("completed", None))
+        status, _ = draft.turn_ends.get(
+            store.prompts(tx, known.conversation_id) - 1, ("completed", None)
+        )
         if status != last.status:
             return True
     if not draft.abandoned:

@@ -6,12 +6,13 @@ changes nothing, so a sender that got no answer may simply repeat itself.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import msgspec
 
 from stenograph.clock import now
 from stenograph.errors import ConflictError, InvalidInputError
+from stenograph.sessions.messages import Outcome
 from stenograph.storage.database import Tx
 from stenograph.trajectories.atif.check import problems
 from stenograph.trajectories.atif.format import Step
@@ -20,8 +21,6 @@ from stenograph.trajectories.importers.draft import Part, StepDraft, TurnStatus
 from stenograph.trajectories.recording import store, store_sessions
 from stenograph.trajectories.recording.growth import reopened
 from stenograph.trajectories.recording.turns import Recorder, Target
-
-Outcome: TypeAlias = Literal["success", "failure", "action_required"]
 
 
 class Finish(msgspec.Struct, forbid_unknown_fields=True):

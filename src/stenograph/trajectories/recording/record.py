@@ -122,7 +122,7 @@ def _find(work: Import, draft: SessionDraft, parent: int | None) -> StoredImport
         return found[0] if found else None
     digests = [store.digest(step) for step in draft.steps]
     for known in found:
-        if known.parent_conversation_id != parent:
+        if known.parent_conversation_id != parent or not _named_alike(known, draft):
             continue
         line = store.main_line(work.tx, known.conversation_id)
         if all(
@@ -131,3 +131,11 @@ def _find(work: Import, draft: SessionDraft, parent: int | None) -> StoredImport
         ):
             return known
     return None
+
+
+def _named_alike(known: StoredImport, draft: SessionDraft) -> bool:
+    """Tell whether a document gives itself the names that an export of the session would."""
+    return draft.session_id in (None, known.session_id) and draft.trajectory_id in (
+        None,
+        known.trajectory_id,
+    )

@@ -206,19 +206,13 @@ class StoredTurn:
     variant_id: int
     run_id: int
     status: str
-    prompts: int
     pruned: int
 
 
 def last_turn(tx: Tx, conversation_id: int) -> StoredTurn | None:
-    """Return the newest turn; `prompts` counts the prompt steps up to it, it included.
-
-    `pruned`: 1 where retention deleted its details.
-    """
+    """Return the newest turn; `pruned` is 1 where retention deleted its details."""
     row = tx.row(
-        "SELECT t.id, v.id, r.id, t.status, (SELECT count(*) FROM steps p"
-        "   JOIN turns q ON q.id = p.turn_id AND q.active_variant_id = p.variant_id"
-        "   WHERE p.conversation_id = t.conversation_id AND p.part = 'prompt'),"
+        "SELECT t.id, v.id, r.id, t.status,"
         " CASE WHEN r.details_pruned_at IS NULL THEN 0 ELSE 1 END"
         " FROM turns t JOIN variants v ON v.id = t.active_variant_id"
         " JOIN runs r ON r.variant_id = v.id"
@@ -226,6 +220,18 @@ def last_turn(tx: Tx, conversation_id: int) -> StoredTurn | None:
         id=conversation_id,
     )
     return None if row is None else StoredTurn(*row)
+
+
+def prompts(tx: Tx, conversation_id: int) -> int:
+    """Return how many prompts the main line of a conversation has."""
+    return int(
+        tx.value(
+            "SELECT count(*) FROM steps s JOIN turns t ON t.id = s.turn_id"
+            " AND t.active_variant_id = s.variant_id"
+            " WHERE s.conversation_id = :id AND s.part = 'prompt'",
+            id=conversation_id,
+        )
+    )
 
 
 def rounds(tx: Tx, run_id: int) -> int:

@@ -165,24 +165,38 @@ def lock_recorded(tx: Tx, conversation_id: int) -> RecordedSession | None:
 
 @dataclass(frozen=True, slots=True)
 class StoredImport:
-    """A log that was taken in, by its own identity; `size` is that of its original files."""
+    """A log that was taken in, by its own identity; `size` is that of its original files.
+
+    `session_id` and `trajectory_id` are what an export says.
+    """
 
     id: int
     conversation_id: int
     parent_conversation_id: int | None
+    session_id: str
+    trajectory_id: str
     size: int
 
 
 def find_imports(tx: Tx, organization_id: int, format: str, key: str) -> list[StoredImport]:
-    """Return the sessions that logs of this identity became, oldest first."""
+    """Return the sessions that logs of this identity became, oldest first.
+
+    A session's own public id is such an identity too: it is what our exports say of it.
+    """
     return [
         StoredImport(*row)
         for row in tx.rows(
             "SELECT i.id, i.conversation_id, s.parent_conversation_id,"
+            " coalesce(s.document_session_id, c.public_id),"
+            " coalesce(s.document_trajectory_id, c.public_id),"
             " (SELECT coalesce(sum(o.size), 0) FROM originals o WHERE o.import_id = i.id)"
             " FROM imports i JOIN sessions s ON s.conversation_id = i.conversation_id"
-            " WHERE i.organization_id = :organization_id AND i.format = :format"
-            " AND i.source_key = :key ORDER BY i.id",
+            " JOIN conversations c ON c.id = i.conversation_id"
+            " WHERE i.organization_id = :organization_id AND i.format = :format AND i.id IN"
+            " (SELECT id FROM imports WHERE organization_id = :organization_id"
+            "   AND format = :format AND source_key = :key UNION"
+            "  SELECT m.id FROM imports m JOIN conversations c ON c.id = m.conversation_id"
+            "   WHERE c.public_id = :key) ORDER BY i.id",
             organization_id=organization_id,
             format=format,
             key=key,
@@ -207,7 +221,12 @@ def find_orphans(tx: Tx, organization_id: int, format: str, parent_key: str) -> 
 
 
 def save_originals(tx: Tx, import_id: int, files: dict[str, bytes]) -> None:
-    """Keep the files a session was read from, compressed; a name's newest bytes replace older."""
+    """Keep the files a session was read from, compressed; a name's newest bytes replace older.
+
+    Where details of the session or of one below it were pruned, digest and size are all that is
+    kept: the file would bring back what was deleted.
+    """
+    forgotten = _is_pruned(tx, import_id)
     for name, data in files.items():
         told = hashlib.sha256(data).digest()
         known = tx.value(
@@ -228,8 +247,21 @@ def save_originals(tx: Tx, import_id: int, files: dict[str, bytes]) -> None:
             name=name,
             digest=told,
             size=len(data),
-            compressed=zstandard.compress(data, 6),
+            compressed=None if forgotten else zstandard.compress(data, 6),
         )
+
+
+def _is_pruned(tx: Tx, import_id: int) -> bool:
+    return bool(
+        tx.value(
+            "WITH RECURSIVE below (id) AS (SELECT conversation_id FROM imports WHERE id = :id"
+            "  UNION SELECT s.conversation_id FROM sessions s"
+            "  JOIN below ON s.parent_conversation_id = below.id)"
+            " SELECT 1 FROM runs r JOIN below ON below.id = r.conversation_id"
+            " WHERE r.details_pruned_at IS NOT NULL LIMIT 1",
+            id=import_id,
+        )
+    )
 
 
 def save_media(tx: Tx, conversation_id: int, path: str, media_type: str, data: bytes) -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from stenograph.clock import now
 from stenograph.events.journal import Event
-from stenograph.sessions.messages import Message, replace_reply
+from stenograph.sessions.messages import Kind, Message, Outcome, replace_reply
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import StepDraft, TurnStatus
 from stenograph.trajectories.recording import store
@@ -148,7 +148,7 @@ class Recorder:
             Event("turn_created", turn_id=turn_id, variant_id=self.open.variant_id, occurred_at=at)
         )
         if prompt is not None:
-            kind = "prompt" if store.is_first(self.tx, turn_id) else "message"
+            kind: Kind = "prompt" if store.is_first(self.tx, turn_id) else "message"
             batch.messages.append(
                 Message(
                     kind=kind,
@@ -184,7 +184,9 @@ class Recorder:
             )
         )
 
-    def close(self, batch: Batch | None = None, *, outcome: str | None = None) -> TurnStatus | None:
+    def close(
+        self, batch: Batch | None = None, *, outcome: Outcome | None = None
+    ) -> TurnStatus | None:
         """End the open turn, and answer how it ended; None if there is none."""
         turn = self.open
         if turn is None:
