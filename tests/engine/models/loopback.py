@@ -9,6 +9,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from stenograph.engine.models.answer import (
     Delta,
     ReasoningDelta,
@@ -18,6 +20,7 @@ from stenograph.engine.models.answer import (
     ToolCallStarted,
 )
 from stenograph.engine.models.credentials import Credentials
+from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.request import ModelRequest
 from stenograph.engine.models.stream import stream
 
@@ -26,13 +29,17 @@ KEY = "sk-loopback"
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply: its body in pieces; `cut` closes the connection amid the chunked body."""
+    """A reply: its body in pieces.
+
+    `cut` closes the connection amid the chunked body, `hang` waits for the client to hang up.
+    """
 
     pieces: tuple[bytes, ...]
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     content_type: str = "text/event-stream"
     cut: bool = False
+    hang: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,7 @@ class Provider:
         self.replies = list(replies)
         self.asked: list[Asked] = []
         self.port = 0
+        self.hung_up = asyncio.Event()
 
     async def __aenter__(self) -> "Provider":
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -126,7 +134,11 @@ class Provider:
             body = await reader.readexactly(length)
             path = head[0].split(" ")[1]
             self.asked.append(Asked(path, headers, json.loads(body or b"null")))
-            await self._reply(self.replies.pop(0), writer)
+            reply = self.replies.pop(0)
+            await self._reply(reply, writer)
+            if reply.hang:
+                await reader.read()
+                self.hung_up.set()
         finally:
             writer.close()
 
@@ -139,7 +151,7 @@ class Provider:
         for piece in reply.pieces:
             writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
             await writer.drain()
-        if not reply.cut:
+        if not (reply.cut or reply.hang):
             writer.write(b"0\r\n\r\n")
         await writer.drain()
 
@@ -155,20 +167,30 @@ async def collect(request: ModelRequest, credentials: Credentials) -> Heard:
     raise AssertionError("the stream ended without a response")
 
 
-def ask(request: ModelRequest, *replies: Reply, path: str = "") -> tuple[Heard, Asked]:
-    """Make one call of a provider that gives `replies`; `path` is the end of its base URL."""
-    return asyncio.run(_ask(request, Provider(*replies), path))
+def ask(request: ModelRequest, reply: Reply, path: str = "") -> tuple[Heard, Asked]:
+    """Make one call of a provider that gives `reply`; `path` is the end of its base URL."""
+    provider = Provider(reply)
+    return asyncio.run(_ask(request, provider, path)), provider.asked[0]
 
 
-async def _ask(request: ModelRequest, provider: Provider, path: str) -> tuple[Heard, Asked]:
+def fails(request: ModelRequest, reply: Reply, path: str = "") -> ModelFailedError:
+    """Make one call that fails, and see that it was made once: retries are the caller's."""
+    provider = Provider(reply, reply, reply)
+    with pytest.raises(ModelFailedError) as failed:
+        asyncio.run(_ask(request, provider, path))
+    assert len(provider.asked) == 1
+    return failed.value
+
+
+async def _ask(request: ModelRequest, provider: Provider, path: str) -> Heard:
     async with provider:
-        base_url = f"http://127.0.0.1:{provider.port}{path}"
-        if request.model.provider_id == "bedrock":
-            # botocore sends a bearer key over TLS alone; a signature names the key's id.
-            credentials = Credentials(
-                base_url=base_url, aws_access_key_id=KEY, aws_secret_access_key="secret"
-            )
-        else:
-            credentials = Credentials(api_key=KEY, base_url=base_url)
-        heard = await collect(request, credentials)
-    return heard, provider.asked[0]
+        return await collect(request, opening(request, provider, path))
+
+
+def opening(request: ModelRequest, provider: Provider, path: str) -> Credentials:
+    """The credentials that lead to the provider on loopback."""
+    base_url = f"http://127.0.0.1:{provider.port}{path}"
+    if request.model.provider_id == "bedrock":
+        # botocore sends a bearer key over TLS alone; a signature names the key's id.
+        return Credentials(base_url=base_url, aws_access_key_id=KEY, aws_secret_access_key="secret")
+    return Credentials(api_key=KEY, base_url=base_url)

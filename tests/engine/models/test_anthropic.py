@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from engine.models.loopback import KEY, Reply, ask, error, events
+from engine.models.loopback import KEY, Reply, ask, error, events, fails
 from stenograph.engine.models.answer import Usage
 from stenograph.engine.models.catalog import ModelId
-from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.request import (
     Image,
     Message,
@@ -229,18 +228,17 @@ def test_a_refusal_is_no_answer_and_is_paid_for() -> None:
         *block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "I won't."}),
         *end("refusal", 9),
     )
-    with pytest.raises(ModelFailedError) as failed:
-        ask(ASKED, refusal)
-    assert failed.value.kind == "refused"
-    assert not failed.value.retryable
-    assert failed.value.usage == Usage(
+    failed = fails(ASKED, refusal)
+    assert failed.kind == "refused"
+    assert not failed.retryable
+    assert failed.usage == Usage(
         prompt_tokens=25,
         completion_tokens=9,
-        cached_tokens=failed.value.usage.cached_tokens,
-        cache_write_tokens=failed.value.usage.cache_write_tokens,
-        details=failed.value.usage.details,
+        cached_tokens=failed.usage.cached_tokens,
+        cache_write_tokens=failed.usage.cache_write_tokens,
+        details=failed.usage.details,
     )
-    assert failed.value.cost_usd == pytest.approx((25 * 1 + 9 * 5) / 1e6)
+    assert failed.cost_usd == pytest.approx((25 * 1 + 9 * 5) / 1e6)
 
 
 def _error(kind: str, message: str) -> dict[str, object]:
@@ -270,12 +268,11 @@ def _error(kind: str, message: str) -> dict[str, object]:
     ],
 )
 def test_the_providers_errors(reply: Reply, kind: str, retry_after: float | None) -> None:
-    with pytest.raises(ModelFailedError) as failed:
-        ask(ASKED, reply)
-    assert failed.value.kind == kind
-    assert failed.value.retry_after == retry_after
-    assert failed.value.request is not None
-    assert KEY not in str(failed.value)
+    failed = fails(ASKED, reply)
+    assert failed.kind == kind
+    assert failed.retry_after == retry_after
+    assert failed.request is not None
+    assert KEY not in str(failed)
 
 
 HALF = TWO_CALLS.pieces[:6]
@@ -291,10 +288,9 @@ HALF = TWO_CALLS.pieces[:6]
     ],
 )
 def test_half_a_stream_is_no_answer(reply: Reply) -> None:
-    with pytest.raises(ModelFailedError) as failed:
-        ask(ASKED, reply)
-    assert failed.value.kind == "interrupted"
-    assert failed.value.retryable
+    failed = fails(ASKED, reply)
+    assert failed.kind == "interrupted"
+    assert failed.retryable
 
 
 @pytest.mark.parametrize(
@@ -302,10 +298,9 @@ def test_half_a_stream_is_no_answer(reply: Reply) -> None:
     [events(message_start(), *end("end_turn", 0)), Reply(())],
 )
 def test_an_answer_of_nothing(reply: Reply) -> None:
-    with pytest.raises(ModelFailedError) as failed:
-        ask(ASKED, reply)
-    assert failed.value.kind == "empty_answer"
-    assert failed.value.retryable
+    failed = fails(ASKED, reply)
+    assert failed.kind == "empty_answer"
+    assert failed.retryable
 
 
 def test_malformed_arguments_come_through_as_they_were_written() -> None:

@@ -23,6 +23,12 @@ class Credentials:
     aws_region: str | None = None
     script: Path | None = None
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that must be seen nowhere."""
+        held = (self.api_key, self.aws_secret_access_key, self.aws_session_token)
+        return tuple(value for value in held if value)
+
 
 _KEYS = {
     "anthropic": ("ANTHROPIC_API_KEY",),

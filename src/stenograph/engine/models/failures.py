@@ -1,5 +1,6 @@
 """How a call of a model fails: a closed set, each with whether and when to try again."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,6 +63,13 @@ class ModelFailedError(StenographError):
     def retryable(self) -> bool:
         """Whether the same request may succeed later."""
         return self.kind in _FIRST_WAIT
+
+    def without(self, secrets: Iterable[str]) -> "ModelFailedError":
+        """The same failure with its message free of the secrets."""
+        for secret in secrets:
+            self.message = self.message.replace(secret, "[redacted-secret]")
+        self.args = (self.message,)
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,8 +111,8 @@ def response(answer: wire.ModelResponse, model: ModelId, sent: Sent) -> Response
 
 def failure(
     problem: Exception, model: ModelId, sent: Sent, answer: StreamedResponse | None
-) -> Exception:
-    """What `problem` means; an exception that is no provider's doing comes back as it is."""
+) -> ModelFailedError | None:
+    """What `problem` means; None for an exception that is no provider's doing."""
     known: dict[str, Any] = {"request": sent.body or None}
     if answer is not None:
         usage = native.usage_of(answer.usage, model)
@@ -131,7 +131,7 @@ def failure(
         return ModelFailedError("invalid_request", str(problem), **known)
     if isinstance(problem, ValueError) and sent.count:
         return ModelFailedError("interrupted", f"The answer cannot be read: {problem}", **known)
-    return problem
+    return None
 
 
 def _kind(problem: exceptions.ModelAPIError, answer: StreamedResponse | None) -> FailureKind:

@@ -70,7 +70,8 @@ async def _ask(
                     yield delta
     except Exception as problem:
         meaning = heard.failure(problem, model, sent, answer)
-        if meaning is problem:
+        if meaning is None:
             raise
-        raise meaning from problem
+        # A provider that turns a key down may repeat it, and failures are recorded.
+        raise meaning.without(credentials.secrets) from None
     yield heard.response(answer.get(), model, sent)
