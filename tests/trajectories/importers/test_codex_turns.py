@@ -165,11 +165,23 @@ def test_a_turn_that_failed_and_one_that_went_on() -> None:
 def test_a_program_that_was_killed_and_started_again() -> None:
     log = Log()
     task(log, "Go", None)
-    log.message("assistant", "I begin")
+    log.call("c1")
     task(log, "Go on", "Done")
     task(log, "More", None)
+    log.message("user", "Hello?")
+    task(log, "Once more", None)
     ended = ("canceled", "log_ended")
-    assert log.read().turn_ends == {0: ended, 2: ended}
+    assert log.read().turn_ends == {0: ended, 2: ended, 3: ended}
+
+
+def test_an_answer_is_one_before_the_program_says_so() -> None:
+    """Else a log that is read a moment too early would have its turn canceled for good."""
+    log = Log()
+    task(log, "Go", None)
+    log.message("assistant", "Done")
+    assert log.read().turn_ends == {}
+    log.message("user", "Wait")
+    assert log.read().turn_ends == {0: ("canceled", "log_ended")}
 
 
 def test_a_log_without_tasks_that_breaks_off() -> None:

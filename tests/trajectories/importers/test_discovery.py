@@ -183,6 +183,28 @@ def test_threads_hang_under_the_one_that_started_them(tmp_path: Path) -> None:
     assert part.beside == ()
 
 
+def test_a_thread_is_named_by_its_call_or_it_is_said_that_none_tells(tmp_path: Path) -> None:
+    """Multi-agent v2 names the task, and the child's path ends with it."""
+    log = CodexLog(THREAD)
+    log.message("user", "Go")
+    log.call("c1", "spawn_agent", '{"task_name": "count"}')
+    log.output("c1", '{"task_name": "/root/count"}')
+    write(tmp_path / "a.jsonl", log.bytes())
+    for name, thread in (("count", OTHER), ("lost", OTHER[:-1] + "e")):
+        spawn = {"parent_thread_id": THREAD, "agent_path": f"/root/{name}"}
+        write(tmp_path / name, codex_log(thread, source={"subagent": {"thread_spawn": spawn}}))
+    (candidate,) = find([tmp_path])
+    (draft,) = read_source(candidate)
+    assert len(draft.children) == 2
+    observation = draft.steps[-1].step.observation
+    assert observation is not None
+    refs = observation.results[0].subagent_trajectory_ref or []
+    assert [ref.trajectory_id for ref in refs] == [OTHER]
+    assert draft.warnings == [
+        f"Nothing here tells which call started the thread {OTHER[:-1]}e",
+    ]
+
+
 def test_threads_that_are_said_to_have_started_each_other(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", codex_log(THREAD, parent_thread_id=OTHER))
     write(tmp_path / "b.jsonl", codex_log(OTHER, parent_thread_id=THREAD))

@@ -151,26 +151,18 @@ def read_source(candidate: Candidate) -> list[SessionDraft]:
 
 
 def _threads(candidate: Candidate) -> list[SessionDraft]:
-    """Read a thread and those it started, and hang each under the one that started it."""
-    drafts: dict[str, SessionDraft] = {}
+    """Read a thread and those it started; one that cannot be read costs no other."""
+    drafts: list[SessionDraft] = []
     unread: list[InvalidInputError] = []
     for path in (candidate.path, *candidate.beside):
         try:
-            draft = codex.read(read_file(path), path.name)
+            drafts.append(codex.read(read_file(path), path.name))
         except InvalidInputError as error:
             unread.append(error)
-        else:
-            drafts.setdefault(draft.key, draft)
     if not drafts:
         raise unread[0]
-    roots: list[SessionDraft] = []
-    for draft in drafts.values():
-        parent = None if draft.parent_key is None else drafts.get(draft.parent_key)
-        (roots if parent is None else parent.children).append(draft)
-    for draft in drafts.values():
-        draft.children.sort(key=lambda child: child.started_at or "")
-    roots[0].warnings += [error.message for error in unread]
-    return roots
+    drafts[0].warnings += [error.message for error in unread]
+    return codex.join(drafts)
 
 
 def read_bytes(data: bytes, format: str | None = None, name: str = "upload") -> list[SessionDraft]:

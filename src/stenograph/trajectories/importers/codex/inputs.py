@@ -18,7 +18,11 @@ _COMPACTED = "Context compacted"
 
 
 def message(walk: Walk, line: Line) -> None:
-    """Read a message in the user's, developer's or system's role."""
+    """Read a message in the user's, developer's or system's role.
+
+    The report of a subagent is a steer of origin `child` where the agent is at work, for that is
+    where the model reads it; between turns nobody waits for it, and it is context.
+    """
     content = [*parts(line.payload.get("content") or [], walk.gathered)]
     who = speaker(line)
     if not content:

@@ -37,11 +37,16 @@ def ends(turns: list[Turn]) -> dict[int, End]:
 
 
 def _breaks_off(turn: Turn, is_last: bool) -> bool:
-    """Whether the log leaves a turn without an answer."""
-    if turn.task != "untold":
-        return turn.task == "running"
-    if turn.last is None:
-        return is_last
+    """Whether the log leaves a turn without an answer.
+
+    One whose task still runs may have its answer already: only the line that ends it is to come.
+    Where no task is told, a prompt that another follows at once is only its first half.
+    """
+    if turn.task == "ended":
+        return False
+    said = [step.part for step in turn.steps if step.part != "system"]
+    if turn.last is None or said[-1] != "agent":
+        return is_last or turn.task == "running"
     return bool(turn.last.calls)
 
 
