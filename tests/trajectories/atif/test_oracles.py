@@ -4,11 +4,13 @@ import json
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from oracles import atif_package, harbor
+from stenograph.errors import InvalidInputError
 from stenograph.trajectories.atif.check import parse, problems
 from stenograph.trajectories.atif.writing import encode, normal_form
-from strategies.atif import trajectories
+from strategies.atif import trajectories, values
 from trajectories.atif.documents import CALL, agent, document, image, results, user
 
 
@@ -20,6 +22,38 @@ def test_what_is_accepted_here_goes_out_valid_everywhere(made):
     assert harbor.validate(data) == []
     assert atif_package.validate(data) == []
     assert harbor.load(data).to_json_dict() == json.loads(data)
+
+
+@st.composite
+def spoiled(draw):
+    """A document in which one place, anywhere outside free data, holds something else."""
+    value = json.loads(encode(draw(trajectories(max_depth=1))))
+    holder, key = draw(st.sampled_from(list(places(value))))
+    if draw(st.booleans()) and isinstance(holder, dict):
+        del holder[key]
+    else:
+        holder[key] = draw(values | st.sampled_from([[], {}, [{}], [None], "agent", 10**400]))
+    return value
+
+
+def places(value):
+    for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+        yield value, key
+        if isinstance(member, dict | list) and key not in ("extra", "arguments"):
+            yield from places(member)
+
+
+@settings(max_examples=300, deadline=None)
+@given(spoiled())
+def test_a_spoiled_document_is_refused_or_valid_everywhere(value):
+    """Whatever is in it: never another error, and never something Harbor would not take."""
+    try:
+        parsed, told = parse(json.dumps(value).encode()), []
+    except InvalidInputError as error:
+        parsed, told = None, error.details["problems"]
+    assert told == [{"pointer": p.pointer, "message": p.message} for p in problems(value)]
+    if parsed is not None:
+        assert harbor.validate(encode(normal_form(parsed.trajectory))) == []
 
 
 def step(**fields) -> dict:
