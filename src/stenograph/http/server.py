@@ -16,7 +16,18 @@ from stenograph.http.edge import Edge
 from stenograph.http.errors import Family
 from stenograph.http.metrics import Metrics
 from stenograph.http.route import Answer, Route, snake
-from stenograph.http.v3 import account, imports, trajectory
+from stenograph.http.v3 import (
+    account,
+    creation,
+    deployment,
+    events,
+    imports,
+    messages,
+    reasons,
+    secrets,
+    sessions,
+    trajectory,
+)
 from stenograph.settings import Settings
 from stenograph.storage.database import Database
 from stenograph.storage.sealing import Sealer
@@ -28,8 +39,15 @@ V3_PREFIX = "/v3"
 AGENT_API: list[Sequence[Route]] = []
 V3: list[Sequence[Route]] = [
     account.routes,
+    deployment.routes,
+    reasons.routes,
+    messages.routes,
+    creation.routes,
+    sessions.routes,
+    events.routes,
     imports.routes,
     trajectory.routes,
+    secrets.routes,
 ]
 
 
@@ -69,8 +87,8 @@ def _handler(
     parts: tuple[Database, Settings, Sealer],
 ) -> HTTPRouteHandler:
     """Make a Litestar handler of a route: admit, read the body, call, encode."""
-    if prefix == V3_PREFIX and route.scope is None:
-        raise TypeError(f"{route.id}: a v3 route must say which scope it needs")
+    if prefix == V3_PREFIX and (route.scope is None or 204 in route.answers):
+        raise TypeError(f"{route.id}: a v3 route names its scope and always answers with a body")
     database, settings, sealer = parts
     names = {name: snake(name) for name in route.path_parameters if name != "orgId"}
     takes_body = route.body is not None
@@ -98,7 +116,11 @@ def _handler(
     )
     limit = settings.max_import_bytes if route.body is bytes else settings.max_body_bytes
     return HTTPRouteHandler(
-        path, http_method=route.method, include_in_schema=False, request_max_body_size=limit
+        path,
+        http_method=route.method,
+        status_code=200,  # what Litestar would assume; `respond` always says it
+        include_in_schema=False,
+        request_max_body_size=limit,
     )(handle)
 
 

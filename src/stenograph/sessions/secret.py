@@ -62,14 +62,14 @@ def create(tx: Tx, caller: Caller, sealer: Sealer, name: str, value: str) -> Sec
     )
     if not made:
         raise ConflictError(f"There is a secret called {name}", code="secret_exists")
-    return _find(tx, caller, name)
+    return find(tx, caller, name)
 
 
 def replace(tx: Tx, caller: Caller, sealer: Sealer, name: str, value: str) -> Secret:
     """Give a secret another value; sessions that have the old one keep it."""
-    _find(tx, caller, name)
+    find(tx, caller, name)
     store.replace(tx, caller.organization_id, name, _seal(sealer, name, value), now())
-    return _find(tx, caller, name)
+    return find(tx, caller, name)
 
 
 def delete(tx: Tx, caller: Caller, name: str) -> None:
@@ -142,7 +142,8 @@ def _context(name: str) -> str:
     return f"secret:{name}"
 
 
-def _find(tx: Tx, caller: Caller, name: str) -> Secret:
+def find(tx: Tx, caller: Caller, name: str) -> Secret:
+    """Return what is known of a secret; `NotFoundError` (`secret_not_found`)."""
     row = store.find(tx, caller.organization_id, name)
     if row is None:
         raise _unknown()
