@@ -200,15 +200,15 @@ def openai_chat() -> Sample:
     )
 
 
-def vllm() -> Sample:
-    """vLLM's form of Chat Completions: reasoning in a field of its own, no cache counts."""
+def _own_server(provider: str, model_ref: str, field: str) -> Sample:
+    """Chat Completions of one's own server: reasoning in a field, and no count of the cache."""
     usage = {"prompt_tokens": 365, "completion_tokens": 70, "total_tokens": 435}
     return Sample(
-        ModelId("vllm", "my/qwen"),
+        ModelId(provider, model_ref),
         events(
             _chat_chunk({"role": "assistant", "content": ""}),
-            _chat_chunk({"reasoning_content": THOUGHT[:11]}),
-            _chat_chunk({"reasoning_content": THOUGHT[11:]}),
+            _chat_chunk({field: THOUGHT[:11]}),
+            _chat_chunk({field: THOUGHT[11:]}),
             _chat_chunk({"content": SAID}),
             *_chat_calls(),
             _chat_chunk({}, "tool_calls"),
@@ -218,6 +218,14 @@ def vllm() -> Sample:
         Usage(365, 70, None, None, None),
         path="/v1",
     )
+
+
+def vllm() -> Sample:
+    return _own_server("vllm", "my/qwen", "reasoning_content")
+
+
+def ollama() -> Sample:
+    return _own_server("ollama", "qwen3:8b", "reasoning")
 
 
 def groq() -> Sample:
@@ -367,5 +375,5 @@ def bedrock() -> Sample:
 
 SAMPLES = {
     make.__name__: make
-    for make in (openai_responses, openai_chat, vllm, groq, mistral, google, bedrock)
+    for make in (openai_responses, openai_chat, vllm, ollama, groq, mistral, google, bedrock)
 }

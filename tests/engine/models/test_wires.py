@@ -58,7 +58,7 @@ def test_usage_is_what_the_provider_counted_and_nothing_it_did_not(sample: Sampl
 
 def test_a_known_price_is_paid_and_an_unknown_one_is_not_zero(sample: Sample) -> None:
     heard, _ = ask(asked_of(sample), sample.answer, path=sample.path)
-    if sample.model.provider_id == "vllm":
+    if sample.model.provider_id in {"vllm", "ollama"}:
         assert heard.response.cost_usd is None
     else:
         assert heard.response.cost_usd > 0
@@ -84,6 +84,7 @@ def test_the_answer_and_the_results_go_back_in_the_next_round(sample: Sample) ->
         ("google", "Q2hhaW4="),
         ("bedrock", "EqQBCgIYAhIM"),
         ("vllm", THOUGHT),
+        ("ollama", THOUGHT),
     ],
 )
 def test_native_reasoning_is_replayed_until_the_answer_is_edited(name: str, native: str) -> None:
@@ -150,6 +151,7 @@ SERVER_KEYS = (
     "GEMINI_API_KEY",
     "MISTRAL_API_KEY",
     "GROQ_API_KEY",
+    "OLLAMA_API_KEY",
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_BEARER_TOKEN_BEDROCK",
@@ -161,7 +163,7 @@ def test_a_request_never_carries_the_keys_of_the_environment(
 ) -> None:
     for name in SERVER_KEYS:
         monkeypatch.setenv(name, "server-own")
-    for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GROQ_BASE_URL"):
+    for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", "GROQ_BASE_URL"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     heard, asked = ask(asked_of(sample), sample.answer, path=sample.path)
     sent = f"{asked.path} {asked.headers}"

@@ -87,12 +87,10 @@ _PLACES = {
 
 def load(model: ModelId) -> tuple[Any, Any]:
     """Import the two classes of the model's wire: its model and its provider."""
-    protocol = model.provider.protocol
-    if protocol == "openai-chat" and model.provider.prices is None:
-        protocol_place = "ollama" if model.provider_id == "ollama" else "other"
-    else:
-        protocol_place = protocol
-    model_place, provider_place = (place.split(".") for place in _PLACES[protocol_place])
+    wire: str = model.provider.protocol
+    if wire == "openai-chat" and model.provider_id != "openai-chat":
+        wire = "ollama" if model.provider_id == "ollama" else "other"
+    model_place, provider_place = (place.split(".") for place in _PLACES[wire])
     models = import_module(f"pydantic_ai.models.{model_place[0]}")
     providers = import_module(f"pydantic_ai.providers.{provider_place[0]}")
     return getattr(models, model_place[1]), getattr(providers, provider_place[1])
