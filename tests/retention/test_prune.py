@@ -382,6 +382,32 @@ def test_files_of_the_sessions_above_and_below_go_too_and_of_no_other(
     assert left[made["sibling"]] is not None
 
 
+def test_reasoning_that_a_fork_adopted_goes_with_the_original(
+    database: Database, org: Org, world: World
+) -> None:
+    def forks(tx: Tx) -> None:
+        for name, source, origin in (
+            ("fork", "conversation", "direct"),
+            ("second", "fork", "fork"),
+        ):
+            c = world.ids[name] = rows.conversation(tx, org.owner, world, name)
+            at = {"conversation_id": c, "depth": 1, "ancestor_id": world.ids[source]}
+            rows.insert(tx, "ancestries", boundary_position=0, **at)
+            t = rows.turn(tx, world, f"{name} turn", 1, name)
+            origin_id = world.ids[origin if origin == "direct" else f"copy {origin}"]
+            rows.variant(tx, world, f"copy {name}", t, "fork", origin_variant_id=origin_id)
+            rows.details(tx, world, f"copy {name}")
+            tx.run("UPDATE variants SET completed_at = :now WHERE turn_id = :t", now=now(), t=t)
+
+    database.write(forks)
+    assert counts(pruned(database, 1)) == (1, 1, 0)
+    with database.read() as tx:
+        left = tx.rows("SELECT reasoning, reasoning_trace, preface FROM variant_details")
+        marked = tx.rows("SELECT id FROM variants WHERE details_pruned_at IS NOT NULL ORDER BY id")
+    assert set(left) == {(None, None, None)}
+    assert marked == [(world.ids[n],) for n in ("direct", "copy fork", "copy second")]
+
+
 # The policy
 
 

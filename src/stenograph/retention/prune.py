@@ -137,6 +137,9 @@ def _reply(tx: Tx, due: Due, cutoff: int) -> bool:
 def _shared(tx: Tx, conversation_id: int, variant_id: int) -> None:
     """Remove what runs and direct replies have alike, and what only they kept alive."""
     store.remove_bodies(tx, variant_id)
+    for copy_id in store.copies(tx, variant_id):
+        store.remove_bodies(tx, copy_id)
+        store.mark_variant(tx, copy_id, now())
     store.empty_steps(tx, variant_id)
     if not store.has_details(tx, conversation_id):
         _session(tx, conversation_id)

@@ -88,8 +88,8 @@ def due_runs(tx: Tx, workspace_id: int, cutoff: int, after: tuple[int, int]) -> 
     return [Due(*row) for row in rows]
 
 
-#: When a direct reply's clock started: with its invocation, or, for a copy that a fork adopted,
-#: with the original's end.
+#: A direct reply's clock starts when its model call ends. What has details and no call is a copy
+#: that a fork adopted; it goes with its original, or, when that is not there, by its own end.
 _REPLIES = """
 SELECT at, id, conversation_id FROM (
   SELECT coalesce(i.terminal_at, v.completed_at, v.created_at) AS at, v.id AS id,
@@ -215,6 +215,25 @@ def remove_bodies(tx: Tx, variant_id: int) -> None:
     tx.run(
         "DELETE FROM variant_details WHERE variant_id = :id AND reference IS NULL", id=variant_id
     )
+
+
+def copies(tx: Tx, variant_id: int) -> list[int]:
+    """Return the candidates with bodies that forks adopted from this one, and from those."""
+    found: list[int] = []
+    fresh = [variant_id]
+    while fresh:
+        rows = tx.rows(
+            "SELECT v.id FROM variants o JOIN turns ot ON ot.id = o.turn_id"
+            " JOIN ancestries a ON a.ancestor_id = ot.conversation_id AND a.depth = 1"
+            " JOIN turns t ON t.conversation_id = a.conversation_id"
+            "  AND t.position = a.boundary_position + 1"
+            " JOIN variants v ON v.turn_id = t.id AND v.origin_variant_id = o.id"
+            " JOIN variant_details d ON d.variant_id = v.id"
+            f" WHERE {among('o.id', fresh)}"
+        )
+        fresh = [row[0] for row in rows]
+        found += fresh
+    return found
 
 
 def empty_steps(tx: Tx, variant_id: int) -> None:
