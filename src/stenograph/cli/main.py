@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import stenograph
-from stenograph.cli import db, exports, imports, keys, output, retention
+from stenograph.cli import db, exports, imports, keys, output, retention, secrets
 from stenograph.cli.serve import serve
 from stenograph.errors import StenographError
 from stenograph.settings import Settings
@@ -26,6 +26,7 @@ app.command()(exports.validate)
 app.command()(retention.prune)
 app.add_typer(keys.keys, name="keys")
 app.add_typer(keys.people, name="people")
+app.add_typer(secrets.app, name="secrets")
 db.app.command()(retention.check)
 app.add_typer(db.app, name="db")
 
