@@ -46,8 +46,8 @@ class SessionEvent(msgspec.Struct):
         ),
     ]
     data: dict[str, Any]
-    text: str | UnsetType
     created_at: wire.Time
+    text: str | UnsetType = UNSET
 
 
 class SessionEvents(msgspec.Struct):
@@ -120,7 +120,7 @@ def _event(item: Activity, secrets: tuple[str, ...]) -> SessionEvent:
     if length is not None:
         data["result_truncated"] = length > PREVIEW
     text = UNSET if item.text is None else mask_text(item.text, secrets)
-    return SessionEvent(item.seq, item.type, data, text, iso(item.occurred_at))
+    return SessionEvent(item.seq, item.type, data, iso(item.occurred_at), text)
 
 
 routes: list[Route] = [list_session_events]
