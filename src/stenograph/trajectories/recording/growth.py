@@ -12,7 +12,7 @@ from stenograph.trajectories.importers.draft import SessionDraft, StepDraft
 from stenograph.trajectories.recording import store, store_sessions
 from stenograph.trajectories.recording.creation import finish
 from stenograph.trajectories.recording.session import Change, Import, recorder_for
-from stenograph.trajectories.recording.turns import OpenTurn, Recorder
+from stenograph.trajectories.recording.turns import COMPLETED, OpenTurn, Recorder
 
 
 def grow(
@@ -21,8 +21,9 @@ def grow(
     """Bring a session to what its log says now."""
     line = store.main_line(work.tx, known.conversation_id)
     same = _agreeing(line, draft.steps)
+    older = sum(map(len, draft.originals.values())) < known.size
     if len(draft.steps) < len(line) and (
-        same == len(draft.steps) or sum(map(len, draft.originals.values())) < known.size
+        older or (same == len(draft.steps) and not draft.abandoned)
     ):
         warnings.append(
             f"The log holds {len(draft.steps)} steps, the record {len(line)}:"
@@ -46,10 +47,8 @@ def _ends_otherwise(tx: Tx, known: store_sessions.StoredImport, draft: SessionDr
     """Tell whether the log now knows another end of its last turn, or a branch that was left."""
     last = store.last_turn(tx, known.conversation_id)
     if last is not None and not last.pruned:
-        status, _ = draft.turn_ends.get(
-            store.prompts(tx, known.conversation_id) - 1, ("completed", None)
-        )
-        if status != last.status:
+        prompts = store.prompts(tx, known.conversation_id)
+        if draft.turn_ends.get(prompts - 1, COMPLETED)[0] != last.status:
             return True
     if not draft.abandoned:
         return False
@@ -93,7 +92,9 @@ def _rewind(
         return  # a turn whose details were deleted takes no new ones; what follows is a new turn
     round = store.rounds(tx, last.run_id) + 1
     continues = same == len(steps) or steps[same].part != "prompt"
-    if continues or round == 1 or any(step.turn_id == last.id for step in dropped):
+    cut = any(step.turn_id == last.id for step in dropped)
+    ends_otherwise = recorder.ends.get(ordinal, COMPLETED)[0] != last.status
+    if continues or cut or ends_otherwise or round == 1:
         recorder.open = reopened(tx, last, round, ordinal)
 
 

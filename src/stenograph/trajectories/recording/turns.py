@@ -27,10 +27,16 @@ SESSION_STATUS: dict[TurnStatus, str] = {
     "timed_out": "error",
 }
 
+#: How a turn ended that the log says nothing else of.
+COMPLETED: tuple[TurnStatus, str | None] = ("completed", None)
+
 
 @dataclass(slots=True)
 class OpenTurn:
-    """The turn that is being recorded. `ordinal` counts the prompts before it in the log."""
+    """The turn that is being recorded; `ordinal` is that of its newest prompt, among all prompts.
+
+    `round` is the number that its next model call gets.
+    """
 
     id: int
     variant_id: int
@@ -121,6 +127,7 @@ class Recorder:
             self.candidate or (not turn.acted and turn.ordinal not in self.ends)
         ):
             self.turns[ordinal] = turn.id
+            turn.ordinal = ordinal
             return turn.acted or not self.candidate
         if turn is not None:
             self.close(batch)
@@ -192,8 +199,7 @@ class Recorder:
         if turn is None:
             return None
         own = batch or Batch(self.tx, self.target.conversation_id)
-        default: tuple[TurnStatus, str | None] = ("completed", None)
-        status, reason = self.ends.get(turn.ordinal, default)
+        status, reason = self.ends.get(turn.ordinal, COMPLETED)
         at = turn.last_at or now()
         store.close_turn(self.tx, turn, status, reason, at)
         own.events.append(
