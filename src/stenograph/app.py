@@ -31,22 +31,22 @@ def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
     try:
         made = first_start.ensure(database, settings.data, settings.organization)
         application = server.create(database, settings, sealer(settings.data, settings.key))
-        port = _free_port(settings.host, settings.port)
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        url = f"http://{host}:{port}"
-        asyncio.run(_serve(application, settings.host, port, lambda: announce(url, made)))
+        address, port = _listening_place(settings.host, settings.port)
+        host = _reachable(settings.host)
+        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        asyncio.run(_serve(application, address, port, lambda: announce(url, made)))
     finally:
         database.close()
 
 
-async def _serve(application: Edge, host: str, port: int, ready: Callable[[], None]) -> None:
+async def _serve(application: Edge, address: str, port: int, ready: Callable[[], None]) -> None:
     # Imported here: other commands start faster without it.
     from granian.constants import Interfaces
     from granian.server.embed import Server
 
     granian = Server(
         application,
-        address=host,
+        address=address,
         port=port,
         interface=Interfaces.ASGINL,
         websockets=False,
@@ -58,7 +58,7 @@ async def _serve(application: Edge, host: str, port: int, ready: Callable[[], No
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, granian.stop)
     serving = asyncio.create_task(granian.serve())
-    answering = asyncio.create_task(_answers(host, port))
+    answering = asyncio.create_task(_answers(address, port))
     await asyncio.wait({serving, answering}, return_when=asyncio.FIRST_COMPLETED)
     if answering.done():
         ready()
@@ -66,11 +66,11 @@ async def _serve(application: Edge, host: str, port: int, ready: Callable[[], No
     await serving
 
 
-async def _answers(host: str, port: int) -> None:
+async def _answers(address: str, port: int) -> None:
     """Return once a connection to the server succeeds."""
     while True:
         try:
-            _, writer = await asyncio.open_connection(_reachable(host), port)
+            _, writer = await asyncio.open_connection(_reachable(address), port)
         except OSError:
             await asyncio.sleep(0.01)
         else:
@@ -79,23 +79,25 @@ async def _answers(host: str, port: int) -> None:
 
 
 def _reachable(host: str) -> str:
-    """The address by which this machine reaches a listener on `host`."""
+    """The host by which this machine reaches a listener on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
 
 
-def _free_port(host: str, port: int) -> int:
-    """Return `port`, or a free one for 0. Raises `StenographError` if it is taken.
+def _listening_place(host: str, port: int) -> tuple[str, int]:
+    """Return the IP address of `host`, and `port` or a free one for 0.
 
-    Looked at before the server binds it, for the server shares its port with any other that
-    asks (`SO_REUSEPORT`), and two of them would take turns.
+    Raises `StenographError` if it cannot be listened on. Looked at before the server binds it,
+    for the server shares its port with any other that asks (`SO_REUSEPORT`), and two of them
+    would take turns.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise StenographError(
-                f"Cannot listen on {host}:{port}: {error.strerror}", code="address_unavailable"
-            ) from None
-        return int(probe.getsockname()[1])
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, _, _, address = found[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            return str(address[0]), int(probe.getsockname()[1])
+    except OSError as error:
+        raise StenographError(
+            f"Cannot listen on {host}:{port}: {error.strerror}", code="address_unavailable"
+        ) from None

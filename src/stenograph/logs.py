@@ -9,13 +9,18 @@ from stenograph.errors import InvalidInputError
 from stenograph.settings import Settings
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+FORMATS = ("text", "json")
 
 
 def configure(settings: Settings) -> None:
-    """Set up logging as the settings say. Raises `InvalidInputError` for an unknown level."""
+    """Set up logging as the settings say. Raises `InvalidInputError` for unknown ones."""
     if settings.log_level not in LEVELS:
         raise InvalidInputError(
             f"The log level must be one of {', '.join(LEVELS)}", code="invalid_setting"
+        )
+    if settings.log_format not in FORMATS:
+        raise InvalidInputError(
+            f"The log format must be one of {', '.join(FORMATS)}", code="invalid_setting"
         )
     level = LEVELS[settings.log_level]
     last: structlog.typing.Processor = (

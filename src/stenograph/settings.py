@@ -50,6 +50,7 @@ class Settings:
     log_format: str = "text"
 
 
+_LAST_PORT = 65_535
 _INTEGERS = frozenset(f.name for f in fields(Settings) if f.type is int)
 
 
@@ -68,6 +69,8 @@ def from_environment(environment: Mapping[str, str], **options: Any) -> Settings
             values[setting.name] = _parse(setting.name, variable, text)
     values |= {name: value for name, value in options.items() if value is not None}
     values["data"] = Path(values.get("data", _default_data())).expanduser().absolute()
+    if not 0 <= values.get("port", 0) <= _LAST_PORT:
+        raise InvalidInputError("STENO_PORT must be 0 to 65535", code="invalid_setting")
     return Settings(**values)
 
 

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import httpx
@@ -109,6 +110,38 @@ def test_a_taken_port_is_one_clear_line(server, tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("STENO_PORT", "70000", "STENO_PORT must be 0 to 65535"),
+        ("STENO_PORT", "http", "STENO_PORT must be a whole number"),
+        ("STENO_LOG_LEVEL", "loud", "The log level must be one of"),
+        ("STENO_LOG_FORMAT", "xml", "The log format must be one of"),
+        ("STENO_KEY", "short", "The sealing key must be base64 of 32 bytes"),
+        ("STENO_ORGANIZATION", "Not A Slug", "A slug is"),
+        ("STENO_HOST", "no-such-host.invalid", "Cannot listen on no-such-host.invalid"),
+    ],
+)
+def test_a_bad_setting_is_one_clear_line(tmp_path, variable, value, says):
+    done = subprocess.run(
+        [*STENO, "serve", "--data", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"STENO_PORT": "0", variable: value},
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"steno: {says}")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
+def test_the_printed_address_can_be_reached(tmp_path, host):
+    server = Server(tmp_path, "--host", host)
+    assert server.get("/healthz").status_code == 200
+    server.stop()
+
+
 def test_two_processes_serve_one_database(tmp_path):
     started = []
     together = [
@@ -122,6 +155,31 @@ def test_two_processes_serve_one_database(tmp_path):
     for server in started:
         assert server.get("/v3/self", "api").status_code == 200
     assert [s.stop()[0] for s in started] == [0, 0]
+
+
+def test_a_server_that_is_told_to_stop_answers_what_it_was_asked(tmp_path):
+    server = Server(tmp_path / "data")
+    headers = {"Authorization": f"Bearer {server.keys['api']}"}
+    v3 = f"{server.url}/v3/organizations/default"
+    body = {"prompt": "Wait", "mode": "standard", "recorded": True}
+    session = httpx.post(f"{v3}/sessions", headers=headers, json=body).json()["session_id"]
+    answers = []
+
+    def poll():
+        url = f"{v3}/sessions/{session}/events"
+        first = httpx.get(url, headers=headers, params={"limit": 500}).json()["next_seq"]
+        asked.set()
+        query = {"after_seq": first, "wait_ms": 2000}
+        answers.append(httpx.get(url, headers=headers, params=query, timeout=30))
+
+    asked = threading.Event()
+    polling = threading.Thread(target=poll)
+    polling.start()
+    asked.wait(10)
+    time.sleep(0.5)
+    assert server.stop()[0] == 0
+    polling.join()
+    assert answers[0].status_code == 200
 
 
 def test_settings_come_from_the_environment_and_options_win(tmp_path):

@@ -189,7 +189,7 @@ def failing(api, monkeypatch):
         """Fail."""
         raise raised[-1]
 
-    v3_route = get("/fail", id="v3Fail", tag="Account", scope=ANY_KEY)(fail)
+    v3_route = get("/fail", id="v3Fail", tag="Account", scope=ANY_KEY, answer=str)(fail)
     agent_route = get("/fail", id="agentFail", tag="Fail")(fail)
     monkeypatch.setattr(server, "V3", [[v3_route]])
     monkeypatch.setattr(server, "AGENT_API", [[agent_route]])

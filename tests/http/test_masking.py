@@ -58,4 +58,4 @@ def test_no_secret_is_left_in_the_encoded_answer(value, secrets, around):
     planted = {"value": value, "planted": [around + secret + around for secret in secrets]}
     text = json.dumps(masked(planted, tuple(secrets)), ensure_ascii=False)
     for secret in secrets:
-        assert secret not in text.replace("[redacted-secret]", "").replace("redacted", "")
+        assert secret not in text.replace("[redacted-secret]", "|")

@@ -70,6 +70,10 @@ def test_an_operation_keeps_what_its_document_promises(served, family, prefix, r
             case.path_parameters = {**case.path_parameters, **known}
         check(api, case)
 
+    if route.method == "GET":
+        check(
+            api, operation.Case(path_parameters={n: ids.get(n, n) for n in route.path_parameters})
+        )
     ask()
 
 

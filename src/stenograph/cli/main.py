@@ -1,5 +1,6 @@
 """The command line: `steno`. One table of commands; errors become one line and an exit status."""
 
+import os
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import typer
 import stenograph
 from stenograph.cli import db, exports, imports, keys, output, retention, secrets
 from stenograph.cli.serve import serve
+from stenograph.cli.tour import tour
 from stenograph.errors import StenographError
 from stenograph.settings import Settings
 
@@ -20,6 +22,7 @@ app = typer.Typer(
     help="The full record of what agents said, thought and did.",
 )
 app.command()(serve)
+app.command()(tour)
 app.command("import")(imports.import_logs)
 app.command()(exports.export)
 app.command()(exports.validate)
@@ -55,8 +58,9 @@ def run(start: Callable[[Settings, Callable[[str, bool], None]], None]) -> None:
     except (OSError, sqlite3.Error) as error:
         output.fail(str(error))
     except Exception as error:
-        # psycopg is not imported for its error's sake: not everyone has a PostgreSQL.
-        if not type(error).__module__.startswith("psycopg"):
+        # psycopg is not imported for its errors' sake: not everyone has a PostgreSQL.
+        known = type(error).__module__.startswith("psycopg")
+        output.fail(str(error) if known else f"unexpected {type(error).__name__}: {error}")
+        if not known and os.environ.get("STENO_LOG_LEVEL") == "debug":
             raise
-        output.fail(str(error))
     sys.exit(1)
