@@ -189,12 +189,9 @@ def set_view_state(
 ) -> tuple[Turn, Variant]:
     """Conceal a candidate or bring it back; it is one row for all who see it.
 
-    Raises `NotFoundError`, `ForbiddenError` (also for an inherited turn, whose content is its
-    owner's), or `ConflictError` `variant_active`.
+    Raises what `find_own` does, or `ConflictError` `variant_active`.
     """
-    turn = find_turn(tx, conversation, turn_id)
-    find(tx, turn, variant_id, concealed=conversation.level == "full" and not turn.inherited)
-    require_own(conversation, turn)
+    find_own(tx, conversation, turn_id, variant_id)
     store.lock(tx, conversation.id)
     turn = find_turn(tx, conversation, turn_id)
     variant = find(tx, turn, variant_id, concealed=True)
@@ -209,6 +206,19 @@ def set_view_state(
     return turn, find(tx, turn, variant_id, concealed=True)
 
 
+def find_own(tx: Tx, conversation: Conversation, turn_id: str, variant_id: str) -> Variant:
+    """Return a candidate that the caller may change, concealed or not.
+
+    Raises `NotFoundError`, or `ForbiddenError`, also for an inherited turn, whose content is its
+    owner's.
+    """
+    turn = find_turn(tx, conversation, turn_id)
+    own = conversation.level == "full" and not turn.inherited
+    found = find(tx, turn, variant_id, concealed=own)
+    require_own(conversation, turn)
+    return found
+
+
 def require_own(conversation: Conversation, turn: Turn) -> None:
     """Raise `ForbiddenError` unless the caller may change the content of this turn."""
     access.require_full(conversation)
@@ -216,17 +226,26 @@ def require_own(conversation: Conversation, turn: Turn) -> None:
         raise ForbiddenError("An inherited turn is changed where it was made")
 
 
-def activate(tx: Tx, turn: Turn, variant: Variant) -> Variant:
-    """Let the turn show another candidate, and stand as that one does.
-
-    Raises `ConflictError` `variant_not_active` for one that is not settled yet. Whether the
-    replaced one still works is for `runs.candidate` to look at.
-    """
+def require_settled(variant: Variant) -> None:
+    """Raise `ConflictError` `variant_not_active` for a candidate that is under way."""
     if variant.status in UNSETTLED:
         raise ConflictError("The candidate is not settled yet", code="variant_not_active")
+
+
+def activate(tx: Tx, turn: Turn, variant: Variant) -> None:
+    """Let the turn show another candidate, and stand as that one does.
+
+    Raises `ConflictError` `variant_not_active` for one that is not settled. What the replaced one
+    has under way is for `runs.candidate` to end.
+    """
+    require_settled(variant)
     if turn.active_variant_id != variant.id:
         store_variants.activate(tx, turn.id, variant.id)
         event = Event("turn_variant", turn.id, variant.id, payload={"active": True})
         append(tx, turn.conversation_id, event)
         project(tx, turn, variant.id, variant.status)
-    return find(tx, turn, variant.public_id)
+
+
+def stop(tx: Tx, variant: Variant, reason: str, at: int) -> None:
+    """End a candidate without an answer, its turn apart."""
+    store_variants.settle(tx, variant.id, status="canceled", failure_reason=reason, completed_at=at)

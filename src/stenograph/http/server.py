@@ -10,6 +10,16 @@ from litestar.handlers import HTTPRouteHandler
 from stenograph.accounts.access import Caller
 from stenograph.errors import NotFoundError
 from stenograph.http import docs_page, errors, health
+from stenograph.http.agent_api import (
+    conversations,
+    inputs,
+    reasoning,
+    runs,
+    turns,
+    variants,
+    workspaces,
+)
+from stenograph.http.agent_api import events as conversation_events
 from stenograph.http.auth import Gate
 from stenograph.http.context import Ctx
 from stenograph.http.edge import Edge
@@ -36,7 +46,16 @@ AGENT_PREFIX = "/agent_api/v1"
 V3_PREFIX = "/v3"
 
 #: One line a module; a module's `routes` are what it serves.
-AGENT_API: list[Sequence[Route]] = []
+AGENT_API: list[Sequence[Route]] = [
+    workspaces.routes,
+    conversations.routes,
+    conversation_events.routes,
+    inputs.routes,
+    turns.routes,
+    variants.routes,
+    reasoning.routes,
+    runs.routes,
+]
 V3: list[Sequence[Route]] = [
     account.routes,
     deployment.routes,

@@ -1,0 +1,1 @@
+"""The Agent API: workspaces, conversations, turns, candidates, runs (agent-api.md)."""

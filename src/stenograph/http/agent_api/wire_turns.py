@@ -1,0 +1,275 @@
+"""The shapes of inputs, turns and candidates; see `wire` for how absence and null differ."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from stenograph.http.agent_api.wire import BackwardPagination, InputQueue, Shape, Visibility
+
+
+class Model(Shape, kw_only=True):
+    """Which model answered, with its effective reasoning settings; unknown members are absent."""
+
+    provider_id: str | None = None
+    model_ref: str | None = None
+    reasoning_effort: str | None = None
+    reasoning_enabled: bool | None = None
+
+
+class Speaker(Shape, kw_only=True):
+    """Who said it."""
+
+    user_public_id: str
+    handle: str
+    kind: Literal["human", "agent"]
+    display_name: str
+
+
+# Inputs
+
+
+class Input(Shape, kw_only=True):
+    """A row of the input queue."""
+
+    public_id: str
+    queue_position: int
+    state: Literal["pending", "steering", "blocked"]
+    kind: str
+    role: str
+    delivery_mode: str
+    context_mode: str
+    context_options: dict[str, Any]
+    text: str | None = None
+    lock_version: int
+    created_at: str
+    origin: str
+    answering_user_public_id: str | None
+    speaker: Speaker | None
+
+
+class InputAnswer(Shape, kw_only=True):
+    """One input."""
+
+    input: Input
+
+
+class Inputs(Shape, kw_only=True):
+    """What waits."""
+
+    inputs: list[Input]
+    input_queue: InputQueue
+
+
+class Materialization(Shape, kw_only=True):
+    """What an input became; `variant_public_id` is the original candidate."""
+
+    input_public_id: str
+    turn_public_id: str
+    variant_public_id: str
+    run_public_id: str | None
+
+
+class MaterializationAnswer(Shape, kw_only=True):
+    """What one input became."""
+
+    materialization: Materialization
+
+
+class NewInput(Struct, forbid_unknown_fields=True):
+    """An input. A `message` stands as it is; a `direct_reply` is answered by a model."""
+
+    kind: Literal["message", "direct_reply"] = "direct_reply"
+    role: Literal["user", "assistant", "system", "tool"] = "user"
+    text: str | None = None
+    visible_in_context: bool = True
+    delivery_mode: Literal["queue", "steer", "steer_now"] = "queue"
+    context_mode: Literal["assembled", "raw"] = "assembled"
+    expected_context_revision: int | None = None
+    expected_tail_turn_public_id: str | None = None
+    answering_user_public_id: str | None = None
+    entries: Any = None
+    attachments: Any = None
+    model: Any = None
+    configuration: Any = None
+    tool_names: Any = None
+    approval_mode: Any = None
+    expected_steering_run_public_id: Any = None
+    deliver_at: Any = None
+    deliver_in: Any = None
+    instructions: Any = None
+    inline: Any = None
+    history: Any = None
+    reasoning_replay: Any = None
+    variables: Any = None
+    steps: Any = None
+
+
+class InputBody(Struct):
+    """The body that sends an input."""
+
+    input: NewInput
+
+
+# Candidates
+
+
+class Round(Shape, kw_only=True):
+    """A round of a candidate's run in short."""
+
+    task_key: str
+    status: str
+    visibility: str
+    text_preview: str | None = None
+
+
+class RunnerEffects(Shape, kw_only=True):
+    """What runners changed outside; `unavailable` once execution details were collected."""
+
+    status: Literal["untouched", "unavailable"]
+    runners: list[Any]
+    reason: str | None = None
+
+
+class Variant(Shape, kw_only=True):
+    """A candidate answer. `rounds` are the newest of its run; `active` is told in decks only."""
+
+    public_id: str
+    source: str
+    status: str
+    model: Model | None = None
+    content_preview: str | None = None
+    content: str | None = None
+    prompt_text: str | None = None
+    run_public_id: str | None = None
+    rounds: list[Round] | None = None
+    runner_effects: RunnerEffects
+    memory_context: None
+    origin_variant_public_id: str | None = None
+    details_pruned_at: str | None = None
+    active: bool | None = None
+
+
+class TurnName(Shape, kw_only=True):
+    """A turn by its id; `inherited`: it is an ancestor's."""
+
+    public_id: str
+    inherited: bool
+
+
+class Deck(Shape, kw_only=True):
+    """The candidates of a turn that are not concealed, in order."""
+
+    variants: list[Variant]
+    turn: TurnName
+
+
+class VariantAnswer(Shape, kw_only=True):
+    """One candidate."""
+
+    variant: Variant
+
+
+class VariantState(Struct):
+    """Whether a candidate is concealed."""
+
+    concealed: bool
+
+
+class VariantBody(Struct):
+    """The body that conceals a candidate or brings it back."""
+
+    variant: VariantState
+
+
+# Turns
+
+
+class Turn(Shape, kw_only=True):
+    """One slot of a conversation."""
+
+    public_id: str
+    input_public_id: str | None = None
+    callback_sources: list[Any]
+    position: int
+    kind: str
+    role: str
+    status: str
+    visibility: Visibility
+    inherited: bool
+    origin: str
+    answering_user_public_id: str | None = None
+    speaker: Speaker | None = None
+    active_variant: Variant | None = None
+    running_variant: Variant | None = None
+    created_at: str
+
+
+class PositionPagination(Shape, kw_only=True):
+    """The positions of the first and the last turn of this page; null when it is empty."""
+
+    before_position: int | None
+    after_position: int | None
+
+
+class Turns(Shape, kw_only=True):
+    """A page of turns, in order of position."""
+
+    turns: list[Turn]
+    pagination: PositionPagination
+
+
+class TurnAnswer(Shape, kw_only=True):
+    """One turn."""
+
+    turn: Turn
+
+
+class TurnNameAnswer(Shape, kw_only=True):
+    """A turn that was changed."""
+
+    turn: TurnName
+
+
+class TurnState(Struct):
+    """How a turn looks; what is absent stays."""
+
+    visibility: Visibility | None = None
+    concealed: bool | None = None
+
+
+class TurnBody(Struct):
+    """The body that changes how a turn looks."""
+
+    turn: TurnState
+
+
+# Requests and reasoning
+
+
+class Request(Shape, kw_only=True):
+    """What was sent to the model."""
+
+    entries: list[Any]
+    request_options: dict[str, Any]
+
+
+class RequestAnswer(Shape, kw_only=True):
+    """One sealed request."""
+
+    request: Request
+
+
+class ReasoningItem(Shape, kw_only=True):
+    """One model call's displayable reasoning; `text` is there exactly when `available`."""
+
+    task_key: str | None = None
+    model: Model
+    available: bool
+    text: str | None = None
+
+
+class Reasoning(Shape, kw_only=True):
+    """A page of stored reasoning, in order of creation."""
+
+    items: list[ReasoningItem]
+    pagination: BackwardPagination

@@ -1,0 +1,162 @@
+"""Workspaces and who belongs to them."""
+
+from typing import Any
+
+from stenograph import clock
+from stenograph.conversations import access
+from stenograph.conversations import workspace as workspaces
+from stenograph.conversations.access import Workspace
+from stenograph.conversations.workspace import Person
+from stenograph.http import idempotency
+from stenograph.http.agent_api import wire
+from stenograph.http.agent_api.common import (
+    AFTER,
+    ORDER,
+    PAGE,
+    direction,
+    key_after,
+    moment,
+    next_page,
+)
+from stenograph.http.context import Ctx
+from stenograph.http.route import Answer, Route, get, post
+from stenograph.storage.database import Tx
+
+_KEY = ("id",)
+
+
+def _line(found: Workspace) -> dict[str, Any]:
+    return {
+        "public_id": found.public_id,
+        "name": found.name,
+        "access_mode": found.access_mode,
+        "state": found.state,
+        "dedicated": False,
+        "lock_version": found.lock_version,
+        "archived_at": moment(found.archived_at),
+        "created_at": clock.iso_seconds(found.created_at),
+        "updated_at": clock.iso_seconds(found.updated_at),
+    }
+
+
+def _document(tx: Tx, found: Workspace) -> wire.WorkspaceAnswer:
+    about = workspaces.details(tx, found)
+    owner, creator = about.owner, about.creator
+    return wire.WorkspaceAnswer(
+        workspace=wire.Workspace(
+            **_line(found),
+            metadata=workspaces.metadata(found),
+            tool_provider_overrides={},
+            owner=wire.Owner(public_id=owner.public_id, display_name=owner.display_name),
+            creator=wire.Creator(
+                public_id=creator.public_id,
+                display_name=creator.display_name,
+                kind=creator.kind,  # type: ignore[arg-type]
+            ),
+        )
+    )
+
+
+@get(
+    "/workspaces",
+    id="listWorkspaces",
+    tag="Workspaces",
+    query=[PAGE, AFTER, ORDER],
+    answer=wire.Workspaces,
+)
+async def list_workspaces(ctx: Ctx) -> wire.Workspaces:
+    """List the workspaces you belong to, in order of creation."""
+    limit = PAGE.read(ctx.query)
+    order = direction(ctx)
+    after = key_after(ctx, order, _KEY)
+
+    def look(tx: Tx) -> list[Workspace]:
+        return workspaces.page(
+            tx,
+            ctx.caller,
+            after=None if after is None else after[0],
+            limit=limit + 1,
+            descending=order == "desc",
+        )
+
+    found = await ctx.read(look)
+    return wire.Workspaces(
+        workspaces=[wire.WorkspaceLine(**_line(one)) for one in found[:limit]],
+        pagination=next_page(order, _KEY, [found[limit - 1].id] if len(found) > limit else None),
+    )
+
+
+@post(
+    "/workspaces",
+    id="createWorkspace",
+    tag="Workspaces",
+    body=wire.WorkspaceBody,
+    idempotency="optional",
+    answer=wire.WorkspaceAnswer,
+    status=201,
+)
+async def create_workspace(ctx: Ctx) -> Answer:
+    """Make a workspace. You own it."""
+    sent = idempotency.key(ctx)
+    new = ctx.body(wire.WorkspaceBody).workspace
+
+    def act(tx: Tx) -> Answer:
+        def make() -> tuple[str, wire.WorkspaceAnswer]:
+            made = workspaces.create(
+                tx,
+                ctx.caller,
+                new.name,
+                access_mode=new.access_mode,
+                metadata=new.metadata,
+                members=new.members,
+            )
+            return made.public_id, _document(tx, made)
+
+        def again(public_id: str) -> wire.WorkspaceAnswer:
+            return _document(tx, access.find_workspace(tx, ctx.caller, public_id))
+
+        return idempotency.once(tx, sent, make, again)
+
+    return await ctx.write(act)
+
+
+@get(
+    "/workspaces/{workspace}",
+    id="getWorkspace",
+    tag="Workspaces",
+    answer=wire.WorkspaceAnswer,
+)
+async def get_workspace(ctx: Ctx, workspace: str) -> wire.WorkspaceAnswer:
+    """Read a workspace."""
+    return await ctx.read(
+        lambda tx: _document(tx, access.find_workspace(tx, ctx.caller, workspace))
+    )
+
+
+@get(
+    "/workspaces/{workspace}/principals",
+    id="listWorkspacePrincipals",
+    tag="Workspaces",
+    answer=wire.Principals,
+)
+async def list_principals(ctx: Ctx, workspace: str) -> wire.Principals:
+    """List who belongs to a workspace."""
+
+    def look(tx: Tx) -> list[Person]:
+        return workspaces.principals(tx, access.find_workspace(tx, ctx.caller, workspace))
+
+    return wire.Principals(principals=[_person(one) for one in await ctx.read(look)])
+
+
+def _person(found: Person) -> wire.Person:
+    return wire.Person(
+        public_id=found.public_id,
+        handle=found.handle,
+        kind=found.kind,  # type: ignore[arg-type]
+        display_name=found.display_name,
+        agent_identifier=None,
+        steward_public_id=None,
+    )
+
+
+routes: list[Route] = [list_workspaces, create_workspace, get_workspace, list_principals]

@@ -1,0 +1,104 @@
+"""A candidate answer with the run behind it: finding one, its request, activating another."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from stenograph.clock import now
+from stenograph.conversations import store as conversations_store
+from stenograph.conversations import turn as turns
+from stenograph.conversations import variant as variants
+from stenograph.conversations.access import Conversation
+from stenograph.conversations.turn import UNSETTLED, Turn
+from stenograph.conversations.variant import Variant
+from stenograph.errors import GoneError, NotFoundError
+from stenograph.runs import run as runs
+from stenograph.runs import store
+from stenograph.runs.run import Run
+from stenograph.runs.task import Task
+from stenograph.storage.database import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A candidate of a turn, and its run if a run answers it."""
+
+    turn: Turn
+    variant: Variant
+    run: Run | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was sent to a model."""
+
+    entries: list[Any]
+    request_options: dict[str, Any]
+
+
+def find(tx: Tx, conversation: Conversation, turn_id: str, variant_id: str) -> Candidate:
+    """Return a candidate by its public ids; a hidden turn's is found, a concealed one's is not.
+
+    Raises `NotFoundError`.
+    """
+    turn = turns.find(tx, conversation, turn_id)
+    variant = variants.find(tx, turn, variant_id)
+    return Candidate(turn, variant, runs.of(tx, variant))
+
+
+def require_details(candidate: Candidate) -> None:
+    """Raise `GoneError` if retention has collected the details of the candidate or its run."""
+    if candidate.variant.details_pruned_at is not None:
+        raise GoneError
+    if candidate.run is not None:
+        runs.require_details(candidate.run)
+
+
+def request(tx: Tx, candidate: Candidate) -> Request:
+    """Return what was sent for a direct reply, or in the first round of a run.
+
+    Raises `GoneError`, or `NotFoundError` `request_not_sealed`.
+    """
+    require_details(candidate)
+    if candidate.run is not None:
+        return _request(tx, store.first_selected(tx, candidate.run.id))
+    return _request(tx, candidate.variant.invocation_id)
+
+
+def task_request(tx: Tx, task: Task) -> Request:
+    """Return what was sent in one round. Raises `NotFoundError` `request_not_sealed`."""
+    return _request(tx, task.selected_invocation_id)
+
+
+def _request(tx: Tx, invocation_id: int | None) -> Request:
+    sealed = None if invocation_id is None else store.request(tx, invocation_id)
+    if sealed is None:
+        raise NotFoundError("No request was sealed", code="request_not_sealed")
+    return msgspec.json.decode(sealed, type=Request)
+
+
+def activate(tx: Tx, conversation: Conversation, turn_id: str, variant_id: str) -> Candidate:
+    """Let a turn show another settled candidate; what the replaced one had under way ends.
+
+    Raises `NotFoundError`, `ForbiddenError`, or `ConflictError` `variant_not_active`.
+    """
+    chosen = find(tx, conversation, turn_id, variant_id)
+    variants.require_own(conversation, chosen.turn)
+    conversations_store.lock(tx, conversation.id)
+    chosen = find(tx, conversation, turn_id, variant_id)
+    for replaced in variants.deck(tx, chosen.turn):
+        if replaced.id == chosen.turn.active_variant_id and replaced.id != chosen.variant.id:
+            variants.require_settled(chosen.variant)
+            _stop(tx, replaced)
+    variants.activate(tx, chosen.turn, chosen.variant)
+    return find(tx, conversation, turn_id, variant_id)
+
+
+def _stop(tx: Tx, replaced: Variant) -> None:
+    if replaced.status not in UNSETTLED:
+        return
+    run = runs.of(tx, replaced)
+    if run is not None and run.status not in runs.TERMINAL:
+        runs.cancel(tx, run, "replaced")
+    variants.stop(tx, replaced, "replaced", now())
