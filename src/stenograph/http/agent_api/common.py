@@ -10,10 +10,10 @@ from stenograph.conversations.variant import Model
 from stenograph.http import paging
 from stenograph.http.agent_api import wire, wire_turns
 from stenograph.http.context import Ctx
-from stenograph.http.masking import mask_text, masked
 from stenograph.http.parameters import Choice, Cursor, Flag, Integer, Text, invalid
 from stenograph.sessions import secret
 from stenograph.storage.database import Tx
+from stenograph.trajectories.redaction.redactor import Redactor
 
 C = "/workspaces/{workspace}/conversations/{conversation}"
 T = C + "/turns/{turn}"
@@ -54,16 +54,17 @@ class Mask:
     reference.
     """
 
-    secrets: tuple[str, ...]
+    #: None: there is nothing to mask.
+    redactor: Redactor | None
 
     @property
     def cut(self) -> int:
         """How much of a text to load for a preview: all where a cut might halve a secret."""
-        return _ALL if self.secrets else PREVIEW
+        return _ALL if self.redactor else PREVIEW
 
     def text(self, text: str | None) -> str | None:
         """Mask a text."""
-        return text if text is None or not self.secrets else mask_text(text, self.secrets)
+        return text if text is None or self.redactor is None else self.redactor.text(text)
 
     def preview(self, text: str | None) -> str | None:
         """Mask the beginning of a text, then cut it."""
@@ -72,12 +73,13 @@ class Mask:
 
     def json(self, value: Any) -> Any:
         """Mask every string in a JSON value."""
-        return masked(value, self.secrets)
+        return value if self.redactor is None else self.redactor.value(value)
 
 
 def mask(ctx: Ctx, tx: Tx, conversation_ids: Sequence[int]) -> Mask:
     """Load what must be masked in a reading of these conversations."""
-    return Mask(secret.values_many(tx, ctx.sealer, conversation_ids))
+    secrets = secret.values_many(tx, ctx.sealer, conversation_ids)
+    return Mask(Redactor(secrets, "ephemeral") if secrets else None)
 
 
 def moment(at: int | None) -> str | None:

@@ -1,6 +1,7 @@
 """A session's events, as they happen."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -9,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from stenograph.clock import iso
 from stenograph.events.waiting import Waiter
 from stenograph.http.context import Ctx
-from stenograph.http.masking import mask_text, masked
+from stenograph.http.masking import excerpt, margin, masked
 from stenograph.http.parameters import Integer
 from stenograph.http.route import Route, get
 from stenograph.http.v3 import wire
@@ -97,30 +98,32 @@ def _look(
     """Return the answer; None while there is nothing to tell and more may come."""
     found = session.find(tx, ctx.caller, session_id)
     secrets = secret.values(tx, ctx.sealer, found.id)
-    # A secret that crosses the cut must be seen whole to be masked.
-    longest = PREVIEW + max(map(len, secrets), default=0)
+    longest = PREVIEW + margin(secrets)
     diagnostic = "sessions:debug" in ctx.caller.scopes and ctx.caller.is_admin
     items = activity.page(tx, found.id, after, limit, diagnostic=diagnostic, longest=longest)
     if not (items or last or found.status != "running"):
         return None
     (written,), _ = shown(ctx, tx, [found])
-    return SessionEvents(
-        session=masked(written, secrets),
-        items=[_event(item, secrets) for item in items],
-        next_seq=items[-1].seq if items else after,
-    )
+    _cut_results(items, secrets)
+    next_seq = items[-1].seq if items else after
+    return masked(SessionEvents(written, [_event(item) for item in items], next_seq), secrets)
 
 
-def _event(item: Activity, secrets: tuple[str, ...]) -> SessionEvent:
-    data: dict[str, Any] = masked(item.data, secrets)
-    result = data.get("result")
-    if isinstance(result, str):
-        data["result"] = result[:PREVIEW]
-    length = data.pop("result_length", None)
-    if length is not None:
+def _cut_results(items: Sequence[Activity], secrets: tuple[str, ...]) -> None:
+    """Mask results and cut them, in this order: half a secret is in no list of secrets."""
+    tools = [item.data for item in items if item.data.get("result_length") is not None]
+    results = masked([data["result"] for data in tools], secrets)
+    for data, result in zip(tools, results, strict=True):
+        length = data["result_length"]
+        data["result"] = excerpt(result, PREVIEW, length, secrets)
         data["result_truncated"] = length > PREVIEW
-    text = UNSET if item.text is None else mask_text(item.text, secrets)
-    return SessionEvent(item.seq, item.type, data, iso(item.occurred_at), text)
+    for item in items:
+        item.data.pop("result_length", None)
+
+
+def _event(item: Activity) -> SessionEvent:
+    text = UNSET if item.text is None else item.text
+    return SessionEvent(item.seq, item.type, item.data, iso(item.occurred_at), text)
 
 
 routes: list[Route] = [list_session_events]

@@ -162,7 +162,7 @@ class Redactor:
             masked = dict(zip(self._keys(value), map(self._entry, value.items()), strict=True))
             roles = [self._key_role(key, role) for key in value]
             return masked, list(zip(masked, roles, strict=True))
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return list(value), [(index, role) for index in range(len(value))]
         if role not in ("typed", "fixed") and type(value) in (int, float):
             return self._number(value), []
