@@ -1,8 +1,11 @@
 """The only wiring: settings → storage → http, and the command line over all of it."""
 
 import asyncio
+import contextlib
+import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
 
 from stenograph import logs
@@ -21,7 +24,15 @@ PATIENCE = 10
 
 def main() -> None:
     """The command `steno`."""
-    cli.run(serve)
+    try:
+        cli.run(serve)
+    except SystemExit as ended:
+        # Granian's threads outlive it. One that asks for an interpreter which is being taken down
+        # aborts the process (one stop in ten, measured), so it is not taken down.
+        with contextlib.suppress(OSError):  # whoever read the output may have gone
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
 
 
 def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
