@@ -1,0 +1,176 @@
+"""`steno tour`: import logs, serve them, and show the three readings as a client gets them."""
+
+import os
+import shlex
+import signal
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+import typer
+
+from stenograph.accounts import first_start
+from stenograph.cli import options, tour_pages
+from stenograph.errors import InvalidInputError, StenographError
+from stenograph.settings import Settings
+from stenograph.storage.database import Tx
+from stenograph.trajectories.importers import discovery
+from stenograph.trajectories.recording.record import record
+from stenograph.trajectories.recording.session import Recorded
+
+Serve: TypeAlias = Callable[[Settings, Callable[[str, bool], None]], None]
+
+#: What the README's lines read; beside the database, for its owner only.
+FILE = "tour.env"
+
+
+def tour(
+    context: typer.Context,
+    samples: Annotated[Path, typer.Argument(help="A log, or a folder of logs.", exists=True)],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8080,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="Stop after showing; a free port will do if it is taken."),
+    ] = False,
+    data: options.Data = None,
+    database: options.DatabaseUrl = None,
+) -> None:
+    """Import logs, serve them on this machine, and show what was recorded in three readings.
+
+    Then go on serving until SIGTERM or SIGINT.
+    """
+    settings = options.read_settings(data, database, host="127.0.0.1", port=port)
+    recorded = _import(settings, data, database, samples)
+    visit = Visit(settings, recorded, once)
+    run: Serve = context.obj
+    try:
+        run(settings, visit.start)
+    except StenographError as error:
+        if not once or error.code != "address_unavailable":
+            raise
+        free = options.read_settings(data, database, host="127.0.0.1", port=0)
+        run(free, visit.start)
+    if visit.failure is not None:
+        raise StenographError(visit.failure)
+
+
+def _import(
+    settings: Settings, data: Path | None, database: str | None, samples: Path
+) -> list[Recorded]:
+    """Record every log there; those that are known change nothing."""
+    tour_pages.opening(samples)
+    drafts = [
+        draft
+        for candidate in discovery.find([samples])
+        if candidate.format is not None
+        for draft in discovery.read_source(candidate)
+    ]
+    with options.opened(data, database) as place:
+
+        def keep(tx: Tx) -> list[Recorded]:
+            return [found for draft in drafts for found in record(tx, place.caller, draft)]
+
+        recorded = place.database.write(keep)
+    if not recorded:
+        raise InvalidInputError(f"There is no log in {samples}")
+    tour_pages.imported(recorded)
+    return recorded
+
+
+@dataclass
+class Visit:
+    """A client of the server that has just started, on a thread of its own."""
+
+    settings: Settings
+    recorded: list[Recorded]
+    once: bool
+    failure: str | None = None
+
+    def start(self, url: str, _: bool) -> None:
+        threading.Thread(target=self._visit, args=[url], name="tour", daemon=True).start()
+
+    def _visit(self, url: str) -> None:
+        try:
+            _show(url, self.settings, _telling(self.recorded), keeps_serving=not self.once)
+        except Exception as error:  # it is shown where the command ends
+            self.failure = f"The tour could not be shown: {error}"
+        if self.once or self.failure is not None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _telling(recorded: list[Recorded]) -> Recorded:
+    """Choose the session that has most to show."""
+    roots = [found for found in recorded if found.parent_session_id is None]
+    return max(roots or recorded, key=lambda found: found.steps)
+
+
+def _show(url: str, settings: Settings, session: Recorded, *, keeps_serving: bool) -> None:
+    keys = msgspec.json.decode((settings.data / first_start.FILE).read_bytes())
+    v3 = f"{url}/v3/organizations/{keys['organization']}/sessions/{session.session_id}"
+    agent = (
+        f"{url}/agent_api/v1/workspaces/{session.workspace_id}"
+        f"/conversations/{session.conversation_id}"
+    )
+    api, member = keys["api"], keys["member"]
+    messages = _get(f"{v3}/conversation?first=20", api)
+    turns = _get(f"{agent}/turns", member)
+    turn, variant, reasoning = _thoughtful(agent, member, turns["turns"])
+    trajectory = _get(f"{v3}/trajectory", api)
+    thoughts = f"{agent}/turns/{turn}/variants/{variant}/reasoning"
+    tour_pages.messages(_curl(f"{v3}/conversation?first=20", api), messages)
+    tour_pages.reasoning(_curl(thoughts, member), reasoning)
+    tour_pages.trajectory(_curl(f"{v3}/trajectory?format=atif", api), trajectory)
+    variables = {
+        "STENO": url,
+        "API_KEY": api,
+        "MEMBER_KEY": member,
+        "SESSION": session.session_id,
+        "WORKSPACE": session.workspace_id,
+        "CONVERSATION": session.conversation_id,
+        "TURN": turn,
+        "VARIANT": variant,
+    }
+    lines = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+    first_start.write_privately(settings.data / FILE, lines.encode())
+    more = {
+        "the turns": _curl(f"{agent}/turns", member),
+        "what happened": _curl(f"{v3}/events?after_seq=-1&limit=20", api),
+        "all sessions": _curl(v3.rpartition("/")[0], api),
+    }
+    tour_pages.ending(more, url, settings.data / FILE, keeps_serving=keeps_serving)
+
+
+def _thoughtful(agent: str, key: str, turns: list[dict[str, Any]]) -> tuple[str, str, Any]:
+    """Return the turn and candidate with the most reasoning on its page, and that page."""
+    pages = []
+    for turn in turns:
+        variant = turn["active_variant"]["public_id"]
+        page = _get(f"{agent}/turns/{turn['public_id']}/variants/{variant}/reasoning", key)
+        available = sum(item["available"] for item in page["items"])
+        pages.append((available, turn["public_id"], variant, page))
+    if not pages:
+        raise InvalidInputError("The session has no turn")
+    _, turn_id, variant_id, page = max(pages, key=lambda found: found[0])
+    return turn_id, variant_id, page
+
+
+def _get(url: str, key: str) -> Any:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})  # noqa: S310
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+                return msgspec.json.decode(answer.read())
+        except ConnectionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _curl(url: str, key: str) -> str:
+    return f"curl -s -H 'Authorization: Bearer {key}' '{url}'"

@@ -1,0 +1,140 @@
+"""How the tour looks on a terminal."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from stenograph.trajectories.recording.session import Recorded
+
+#: Characters of a message that are shown.
+EXCERPT = 300
+
+_console = Console(highlight=False, soft_wrap=False)
+
+
+def opening(samples: Path) -> None:
+    _console.print(f"\n[bold]Stenograph[/] records the logs in [cyan]{escape(str(samples))}[/] …")
+
+
+def imported(recorded: Sequence[Recorded]) -> None:
+    """Show which sessions the logs became."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("session", "format", "turns", "steps", "title"):
+        right = name in ("turns", "steps")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for found in recorded:
+        subagent = "  └ " if found.parent_session_id is not None else ""
+        table.add_row(
+            f"{subagent}{found.session_id}",
+            found.format,
+            str(found.turns),
+            str(found.steps),
+            Text(found.title or "", overflow="ellipsis"),
+        )
+    _console.print(Padding(table, (1, 2)))
+
+
+def messages(curl: str, page: Mapping[str, Any]) -> None:
+    """Show a page of the message feed."""
+    _heading("1. A page of messages: what was said", curl)
+    table = Table(box=None, pad_edge=False, header_style="dim", show_lines=False)
+    for name in ("cursor", "kind", "role", "status", "content"):
+        table.add_column(name, overflow="fold")
+    for item in page["items"]:
+        table.add_row(
+            str(item["cursor"]),
+            item["kind"],
+            item["role"],
+            item.get("status") or "",
+            Text(_excerpt(item["content"])),
+        )
+    _console.print(Padding(table, (0, 2)))
+    more = "more follow" if page["has_next_page"] else "no more yet; keep polling with end_cursor"
+    _console.print(f"  [dim]end_cursor {page['end_cursor']}: {more}[/]")
+
+
+def reasoning(curl: str, page: Mapping[str, Any]) -> None:
+    """Show a page of an answer's stored reasoning."""
+    _heading("2. A page of stored reasoning: what was thought before the answer", curl)
+    for item in page["items"]:
+        model = item["model"]
+        said = " · ".join(str(v) for v in (item.get("task_key"), model.get("model_ref")) if v)
+        text = item["text"] if item["available"] else "(this call left no readable reasoning)"
+        style = "" if item["available"] else "dim"
+        _console.print(
+            Padding(
+                Panel(Text(_excerpt(text, 600), style=style), title=Text(said), title_align="left"),
+                (0, 2),
+            )
+        )
+
+
+def trajectory(curl: str, document: Mapping[str, Any]) -> None:
+    """Show the head, the first steps and the totals of an exported trajectory."""
+    _heading("3. The trajectory: the whole of it, as one ATIF document", curl)
+    agent = document["agent"]
+    steps = document["steps"]
+    _console.print(
+        f"  {document['schema_version']}, {agent['name']} {agent['version']}, {len(steps)} steps,"
+        f" {len(document.get('subagent_trajectories') or ())} subagents",
+        markup=False,
+    )
+    for step in steps[:6]:
+        _step(step)
+    if len(steps) > 6:
+        _console.print(f"  [dim]… {len(steps) - 6} more steps[/]")
+    metrics = document.get("final_metrics") or {}
+    totals = ", ".join(f"{name} {value}" for name, value in metrics.items() if name != "extra")
+    _console.print(f"  [dim]totals:[/] {totals}")
+
+
+def _step(step: Mapping[str, Any]) -> None:
+    message = step["message"]
+    text = message if isinstance(message, str) else "(text and media)"
+    _console.print(
+        Text.assemble(
+            (f"  {step['step_id']:>3} ", "dim"),
+            (f"{step['source']:<7}", "bold"),
+            _excerpt(text, 120),
+        )
+    )
+    if thought := step.get("reasoning_content"):
+        _console.print(Text(f"              thinks: {_excerpt(thought, 110)}", style="dim italic"))
+    for call in step.get("tool_calls") or ():
+        _console.print(Text(f"              calls {call['function_name']}", style="cyan"))
+
+
+def ending(more: Mapping[str, str], url: str, file: Path, *, keeps_serving: bool) -> None:
+    """Say how to go on."""
+    _console.print()
+    _console.rule("[bold]Go on from here", align="left", style="dim")
+    for name, curl in more.items():
+        _console.print(f"  [dim]{name}[/]")
+        _line(curl)
+    _console.print(f"  [dim]The README's lines read their ids and keys from[/] {escape(str(file))}")
+    if keeps_serving:
+        _console.print(f"  Serving on [bold]{url}[/] (documentation: {url}/docs); Ctrl-C stops it.")
+
+
+def _heading(title: str, curl: str) -> None:
+    _console.print()
+    _console.rule(f"[bold]{title}", align="left", style="dim")
+    _line(curl)
+    _console.print()
+
+
+def _line(curl: str) -> None:
+    """Print a command on one line, however wide the terminal is, so that it pastes whole."""
+    _console.print(Text(curl, style="green"), soft_wrap=True)
+
+
+def _excerpt(text: str, length: int = EXCERPT) -> str:
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text if len(text) <= length else f"{text[: length - 1]}…"
