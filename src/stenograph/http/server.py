@@ -8,7 +8,6 @@ from litestar import Litestar, Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from stenograph.accounts.access import Caller
-from stenograph.errors import NotFoundError
 from stenograph.http import docs_page, errors, health
 from stenograph.http.agent_api import (
     conversations,
@@ -115,10 +114,7 @@ def _handler(
     async def handle(request: Request[Any, Any, Any]) -> Response[Any]:
         caller = await admit(request, route)
         found = request.scope["path_params"]
-        arguments = {argument: found[name] for name, argument in names.items()}
-        if not all(text.isprintable() for text in arguments.values()):
-            # Also lone surrogates, which no database takes.
-            raise NotFoundError("Not found")
+        arguments = {argument: _named(found[name]) for name, argument in names.items()}
         ctx = Ctx(
             caller=caller,
             database=database,
@@ -141,6 +137,14 @@ def _handler(
         include_in_schema=False,
         request_max_body_size=limit,
     )(handle)
+
+
+def _named(text: str) -> str:
+    """Return a path's parameter; one that no database takes names nothing, as the empty one does.
+
+    So each route answers as it does for anything that is not there.
+    """
+    return text if text.isprintable() else ""
 
 
 def _split(path: str) -> list[str]:
