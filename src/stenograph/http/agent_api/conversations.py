@@ -202,6 +202,11 @@ async def list_children(ctx: Ctx, workspace: str, conversation: str) -> wire.Con
     idempotency="required",
     answer=wire.ConversationAnswer,
     status=201,
+    errors={
+        409: "`workspace_not_active`, `entry_limit_reached`, or the key was used before.",
+        422: "`answerer_not_eligible`, `runner_not_eligible`, `principal_not_eligible` or"
+        " `validation_failed`.",
+    },
 )
 async def create_conversation(ctx: Ctx, workspace: str) -> Answer:
     """Make a conversation. You have full access to it, as has who answers in it."""

@@ -64,6 +64,11 @@ async def list_inputs(ctx: Ctx, workspace: str, conversation: str) -> wire_turns
     idempotency="required",
     answer=wire_turns.InputAnswer,
     status=202,
+    errors={
+        409: "`conversation_archived`, `workspace_not_active`, `input_queue_full`,"
+        " `stale_context`, `stale_timeline`, or the key was used before.",
+        422: "`answering_unavailable` or `validation_failed`.",
+    },
 )
 async def create_input(ctx: Ctx, workspace: str, conversation: str) -> Answer:
     """Put an input into the queue.

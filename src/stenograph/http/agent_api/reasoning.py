@@ -3,6 +3,7 @@
 from stenograph.conversations import access
 from stenograph.http.agent_api import wire_turns
 from stenograph.http.agent_api.common import BEFORE, STRICT_PAGE, Mask, V, backward, mask, model
+from stenograph.http.agent_api.variants import EXPIRED
 from stenograph.http.context import Ctx
 from stenograph.http.route import Route, get
 from stenograph.runs import candidate, reasoning
@@ -24,7 +25,7 @@ def _item(found: reasoning.Item, cover: Mask) -> wire_turns.ReasoningItem:
     tag="Variants",
     query=[BEFORE, STRICT_PAGE],
     answer=wire_turns.Reasoning,
-    errors={410: "execution_details_pruned: execution details have been collected."},
+    errors={410: EXPIRED},
 )
 async def get_reasoning(
     ctx: Ctx, workspace: str, conversation: str, turn: str, variant: str

@@ -16,7 +16,7 @@ from stenograph.http.agent_api.common import (
     model,
     moment,
 )
-from stenograph.http.agent_api.variants import effects, write_request
+from stenograph.http.agent_api.variants import EXPIRED, effects, write_request
 from stenograph.http.context import Ctx
 from stenograph.http.parameters import Text
 from stenograph.http.route import Route, get
@@ -117,7 +117,7 @@ def _run(found: Run, about: Overview, cover: Mask) -> wire_runs.Run:
     tag="Runs",
     query=[BEFORE, STRICT_PAGE, PREFIX],
     answer=wire_runs.Transcript,
-    errors={410: "execution_details_pruned: execution details have been collected."},
+    errors={410: EXPIRED},
 )
 async def get_transcript(ctx: Ctx, workspace: str, run: str) -> wire_runs.Transcript:
     """Read the rounds of a run, the newest page first and each page in order of creation.
@@ -175,19 +175,19 @@ def _call(found: CallLine, *, mainline: bool, cover: Mask) -> wire_runs.CallLine
 
 
 @get(
-    R + "/tasks/{key}",
+    R + "/tasks/{task_key}",
     id="getRunTask",
     tag="Runs",
     answer=wire_runs.TaskAnswer,
-    errors={410: "execution_details_pruned: execution details have been collected."},
+    errors={410: EXPIRED},
 )
-async def get_task(ctx: Ctx, workspace: str, run: str, key: str) -> wire_runs.TaskAnswer:
+async def get_task(ctx: Ctx, workspace: str, run: str, task_key: str) -> wire_runs.TaskAnswer:
     """Read a task with what it was given and what came of it, whole."""
 
     def look(tx: Tx) -> wire_runs.TaskAnswer:
         conversation, found = runs.find(tx, ctx.caller, workspace, run)
         runs.require_details(found)
-        task = tasks.find(tx, found, key)
+        task = tasks.find(tx, found, task_key)
         detail = overview.detail(tx, task)
         cover = mask(ctx, tx, [conversation.id])
         return wire_runs.TaskAnswer(
@@ -219,21 +219,21 @@ def _json(text: str) -> Any:
 
 
 @get(
-    R + "/tasks/{key}/request",
+    R + "/tasks/{task_key}/request",
     id="getRunTaskRequest",
     tag="Runs",
     answer=wire_turns.RequestAnswer,
-    errors={410: "execution_details_pruned: execution details have been collected."},
+    errors={410: EXPIRED},
 )
 async def get_task_request(
-    ctx: Ctx, workspace: str, run: str, key: str
+    ctx: Ctx, workspace: str, run: str, task_key: str
 ) -> wire_turns.RequestAnswer:
     """Read what was sent to the model in one round."""
 
     def look(tx: Tx) -> wire_turns.RequestAnswer:
         conversation, found = runs.find(tx, ctx.caller, workspace, run)
         runs.require_details(found)
-        sealed = candidate.task_request(tx, tasks.find(tx, found, key))
+        sealed = candidate.task_request(tx, tasks.find(tx, found, task_key))
         return write_request(sealed, mask(ctx, tx, [conversation.id]))
 
     return await ctx.read(look)

@@ -128,6 +128,7 @@ async def get_turn(ctx: Ctx, workspace: str, conversation: str, turn: str) -> wi
     tag="Turns",
     body=wire_turns.TurnBody,
     answer=wire_turns.TurnNameAnswer,
+    errors={409: "`apex_never_conceals`: no fork shows this newest turn."},
 )
 async def set_view_state(
     ctx: Ctx, workspace: str, conversation: str, turn: str

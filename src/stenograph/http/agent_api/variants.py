@@ -18,13 +18,14 @@ from stenograph.runs.summary import Summary
 from stenograph.runs.task import public_status
 from stenograph.storage.database import Tx
 
-_EXPIRED = "execution_details_pruned"
+_PRUNED = "execution_details_pruned"
+EXPIRED = f"`{_PRUNED}`: execution details have been collected."
 
 
 def effects(*, pruned: bool) -> wire_turns.RunnerEffects:
     """Write what runners changed outside: nothing, or nobody knows any more."""
     if pruned:
-        return wire_turns.RunnerEffects(status="unavailable", runners=[], reason=_EXPIRED)
+        return wire_turns.RunnerEffects(status="unavailable", runners=[], reason=_PRUNED)
     return wire_turns.RunnerEffects(status="untouched", runners=[])
 
 
@@ -100,6 +101,7 @@ async def list_variants(ctx: Ctx, workspace: str, conversation: str, turn: str) 
     tag="Variants",
     body=wire_turns.VariantBody,
     answer=wire_turns.VariantAnswer,
+    errors={409: "`variant_active`: the turn shows this candidate."},
 )
 async def set_view_state(
     ctx: Ctx, workspace: str, conversation: str, turn: str, variant: str
@@ -121,6 +123,7 @@ async def set_view_state(
     id="activateVariant",
     tag="Variants",
     answer=wire_turns.VariantAnswer,
+    errors={409: "`variant_not_active`: the candidate is not settled yet."},
 )
 async def activate(
     ctx: Ctx, workspace: str, conversation: str, turn: str, variant: str
@@ -145,7 +148,13 @@ def write_request(found: Request, cover: Mask) -> wire_turns.RequestAnswer:
     )
 
 
-@get(V + "/request", id="getVariantRequest", tag="Variants", answer=wire_turns.RequestAnswer)
+@get(
+    V + "/request",
+    id="getVariantRequest",
+    tag="Variants",
+    answer=wire_turns.RequestAnswer,
+    errors={410: EXPIRED},
+)
 async def get_request(
     ctx: Ctx, workspace: str, conversation: str, turn: str, variant: str
 ) -> wire_turns.RequestAnswer:

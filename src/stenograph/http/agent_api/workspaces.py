@@ -94,6 +94,7 @@ async def list_workspaces(ctx: Ctx) -> wire.Workspaces:
     idempotency="optional",
     answer=wire.WorkspaceAnswer,
     status=201,
+    errors={422: "`validation_failed` or `principal_not_eligible`."},
 )
 async def create_workspace(ctx: Ctx) -> Answer:
     """Make a workspace. You own it."""
