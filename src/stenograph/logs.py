@@ -1,4 +1,8 @@
-"""Logging: structlog, one line an event, to standard error; no text of the record is logged."""
+"""Logging: structlog, one line an event, to standard error.
+
+No text of the record is logged. What an error says of itself may hold some, so that every line is
+masked last: the secret values that the request knows, and the shapes of this server's keys.
+"""
 
 import logging
 import sys
@@ -7,6 +11,8 @@ import structlog
 
 from stenograph.errors import InvalidInputError
 from stenograph.settings import Settings
+from stenograph.storage.sealing import plain_texts
+from stenograph.trajectories.redaction import Redactor, mask_log_event
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 FORMATS = ("text", "json")
@@ -26,17 +32,33 @@ def configure(settings: Settings) -> None:
     last: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     )
+    before: list[structlog.typing.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        mask_log_event(_redactor),
+    ]
     structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            last,
-        ],
+        processors=[*before, last],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     # What libraries say: warnings and errors only.
-    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],
+            foreign_pre_chain=before,
+        )
+    )
+    logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=True)
+
+
+def _redactor() -> Redactor:
+    """Masks the secret values that the current request knows, and credentials of this server."""
+    return Redactor(plain_texts.get() or (), "ephemeral")

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -17,6 +18,8 @@ from stenograph.storage.database import Database, Tx
 from stenograph.storage.sealing import Sealer
 
 T = TypeVar("T")
+#: What msgspec repeats of the body: a word that is none of those allowed, an unknown member's name.
+_WORD_SENT = re.compile(r"(?<=Invalid enum value) .*|(?<=contains unknown field) .*", re.DOTALL)
 _PATH_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -71,7 +74,8 @@ class Ctx:
 
     async def write(self, act: Callable[[Tx], T]) -> T:
         """Run `act` in a transaction; when this returns, what it did is on disk."""
-        return await asyncio.wrap_future(self.database.submit(act))
+        run = copy_context().run
+        return await asyncio.wrap_future(self.database.submit(lambda tx: run(act, tx)))
 
 
 def _read(database: Database, look: Callable[[Tx], T]) -> T:
@@ -89,7 +93,7 @@ def decode(raw: bytes, shape: type[T]) -> T:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `")
-        pointer = _pointer(where.rstrip("`"))
+        message, pointer = _WORD_SENT.sub("", message), _pointer(where.rstrip("`"))
         code = "parameter_missing" if "missing required field" in message else "parameter_invalid"
         raise InvalidInputError(
             f"{message} at {pointer or 'the top'}", code=code, pointer=pointer

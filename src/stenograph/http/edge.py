@@ -7,6 +7,7 @@ from litestar import Litestar
 
 from stenograph.http.auth import Gate
 from stenograph.http.metrics import Metrics
+from stenograph.storage.sealing import plain_texts
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -24,6 +25,7 @@ class Edge:
             await self.app(scope, receive, send)
             return
         started = time.perf_counter()
+        before = plain_texts.set(set())
         method = scope["method"]
         head = method == "HEAD"
         if head:
@@ -42,6 +44,7 @@ class Edge:
         try:
             await self.app(scope, receive, watched)
         finally:
+            plain_texts.reset(before)
             self.metrics.observe(
                 method if method in _METHODS else "other",
                 scope.get("path_template", "none"),

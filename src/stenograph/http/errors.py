@@ -21,6 +21,8 @@ from stenograph.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
+from stenograph.http.masking import mask_text
+from stenograph.storage.sealing import plain_texts
 
 Family: TypeAlias = Literal["agent", "v3"]
 log = structlog.get_logger("stenograph.http")
@@ -123,11 +125,15 @@ def handle(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
 def _describe(error: Exception) -> tuple[int, str, str, dict[str, Any]]:
     """Return status, code, message and details."""
     if isinstance(error, StenographError):
+        # A pointer names keys of what was sent, and a key may hold a secret like any text.
+        message = mask_text(error.message, tuple(plain_texts.get() or ()))
         for kind in type(error).__mro__:
             if kind in _STATUSES:
-                return _STATUSES[kind], error.code, error.message, error.details
+                return _STATUSES[kind], error.code, message, error.details
     if isinstance(error, HTTPException) and error.status_code in _HTTP_CODES:
         return error.status_code, *_HTTP_CODES[error.status_code], {}
+    if _is_collision(error):
+        return 409, "stale_object", "It was changed by another request at the same moment", {}
     if _is_out_of_range(error):
         return 400, "bad_request", "A number is out of range", {"pointer": ""}
     if _is_unavailable(error):
@@ -178,6 +184,13 @@ def v3_body(status: int, code: str, message: str, details: dict[str, Any]) -> di
         case 400:
             pass
     return {"error": code, "message": message}
+
+
+def _is_collision(error: Exception) -> bool:
+    """Two requests made the same thing, or one used what the other deleted."""
+    if isinstance(error, sqlite3.IntegrityError):
+        return error.sqlite_errorname.endswith(("_UNIQUE", "_PRIMARYKEY", "_FOREIGNKEY"))
+    return type(error).__name__ in ("UniqueViolation", "ForeignKeyViolation")
 
 
 def _is_out_of_range(error: Exception) -> bool:

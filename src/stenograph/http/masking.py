@@ -1,4 +1,4 @@
-"""Masking: a run's secret values leave in no answer, in whichever spelling (redaction/spellings)."""
+"""Masking: a run's secret values leave in no answer, however they are spelled."""
 
 from typing import Any, TypeVar
 

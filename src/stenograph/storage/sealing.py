@@ -4,6 +4,7 @@ import base64
 import binascii
 import os
 import tempfile
+from contextvars import ContextVar
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -12,6 +13,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from stenograph.errors import InvalidInputError, StenographError
 
 FILE = "key"
+#: What a request has sealed and opened, so that nothing told of it holds any; None outside of one.
+plain_texts: ContextVar[set[str] | None] = ContextVar("plain_texts", default=None)
+
 _NONCE = 12
 _KEY = 32
 
@@ -34,15 +38,23 @@ class Sealer:
 
     def seal(self, text: str, context: str) -> bytes:
         """Encrypt: a random nonce of 12 bytes, then the ciphertext with its tag."""
+        _note(text)
         nonce = os.urandom(_NONCE)
         return nonce + self._cipher.encrypt(nonce, text.encode(), context.encode())
 
     def open(self, data: bytes, context: str) -> str:
         """Decrypt; raises `SealError`."""
         try:
-            return self._cipher.decrypt(data[:_NONCE], data[_NONCE:], context.encode()).decode()
+            text = self._cipher.decrypt(data[:_NONCE], data[_NONCE:], context.encode()).decode()
         except (InvalidTag, ValueError):
             raise SealError("A sealed value cannot be opened with this key") from None
+        _note(text)
+        return text
+
+
+def _note(text: str) -> None:
+    if (known := plain_texts.get()) is not None:
+        known.add(text)
 
 
 def sealer(data: Path, key: str | None) -> Sealer:

@@ -10,6 +10,7 @@ from stenograph.http.masking import masked
 from stenograph.http.parameters import Choice, Text
 from stenograph.http.route import Answer, Route, post
 from stenograph.sessions import secret, session
+from stenograph.sessions.session import Session
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.discovery import read_bytes
 from stenograph.trajectories.recording import live
@@ -86,16 +87,26 @@ async def import_session(ctx: Ctx) -> Answer:
     names = [name for name in (SECRETS.read(ctx.query) or "").split(",") if name]
     if not ctx.raw:
         raise InvalidInputError("The body is empty", code="invalid_request")
+    # Looked at first, so that no error tells what was found in the log.
+    await ctx.read(lambda tx: secret.take(tx, ctx.caller, ctx.sealer, names))
     drafts = await asyncio.to_thread(read_bytes, ctx.raw, log_format)
 
     def keep(tx: Tx) -> tuple[list[Recorded], tuple[str, ...]]:
         sealed = secret.take(tx, ctx.caller, ctx.sealer, names)
+        values = secret.opened(ctx.sealer, sealed)
         kept = [
             recorded
             for draft in drafts
-            for recorded in record(tx, ctx.caller, draft, mode=mode, secrets=sealed)  # type: ignore[arg-type]
+            for recorded in record(
+                tx,
+                ctx.caller,
+                draft,
+                mode=mode,  # type: ignore[arg-type]
+                secrets=sealed,
+                values=values,
+            )
         ]
-        return kept, tuple(secret.opened(ctx.sealer, sealed))
+        return kept, values
 
     recorded, values = await ctx.write(keep)
     report = ImportReport([as_wire(found) for found in recorded])
@@ -130,7 +141,14 @@ async def record_session_steps(ctx: Ctx, session_id: str) -> Appended:
     the same. `{"finish": {"status": "exit", "outcome": "success", "result_summary": "…"}}`, alone
     or with the last steps, ends the session.
     """
-    found = await ctx.read(lambda tx: session.find(tx, ctx.caller, session_id))
+
+    def find(tx: Tx) -> Session:
+        found = session.find(tx, ctx.caller, session_id)
+        # Opened so that no error tells what was found in the steps.
+        secret.values(tx, ctx.sealer, found.id)
+        return found
+
+    found = await ctx.read(find)
     sent = live.read_steps(ctx.raw)
 
     def keep(tx: Tx) -> live.Appended:
