@@ -102,10 +102,18 @@ def _take_in(
 
     def keep(tx: Tx) -> list[Recorded]:
         sealed = secret.take(tx, place.caller, place.sealer, secrets)
+        values = secret.opened(place.sealer, sealed)
         return [
             recorded
             for draft in drafts
-            for recorded in record(tx, place.caller, draft, mode=mode, secrets=sealed)  # type: ignore[arg-type]
+            for recorded in record(
+                tx,
+                place.caller,
+                draft,
+                mode=mode,  # type: ignore[arg-type]
+                secrets=sealed,
+                values=values,
+            )
         ]
 
     return place.database.write(keep)

@@ -92,7 +92,7 @@ def take(tx: Tx, caller: Caller, sealer: Sealer, names: Collection[str]) -> dict
 
 
 def give(tx: Tx, conversation_id: int, sealed: Mapping[str, bytes]) -> None:
-    """Keep with a session what `take` returned."""
+    """Keep with a session what `take` returned; what it was given before, it keeps too."""
     store.give(tx, conversation_id, dict(sealed))
 
 

@@ -78,10 +78,20 @@ def delete(tx: Tx, organization_id: int, name: str) -> bool:
 
 
 def give(tx: Tx, conversation_id: int, sealed_values: dict[str, bytes]) -> None:
-    """Keep with a session the secrets that it was given, whatever becomes of the originals."""
-    rows = [(conversation_id, name, value) for name, value in sealed_values.items()]
-    if rows:
-        tx.insert_many("session_secrets", ("conversation_id", "name", "ciphertext"), rows)
+    """Keep with a session the secrets that it was given, whatever becomes of the originals.
+
+    One that it was given before under this name stays beside it, for text may hold either.
+    """
+    for name, value in sealed_values.items():
+        tx.run(
+            "INSERT INTO session_secrets (conversation_id, name, ciphertext)"
+            " SELECT :conversation_id, :name, :value WHERE NOT EXISTS (SELECT 1 FROM"
+            " session_secrets WHERE conversation_id = :conversation_id AND name = :name"
+            " AND ciphertext = :value)",
+            conversation_id=conversation_id,
+            name=name,
+            value=value,
+        )
 
 
 # Sessions that text may flow between: up to who started it, down to whom it started, and back to

@@ -48,7 +48,7 @@ def _fork(
         workspace_id=work.workspace_id,
         creator_id=work.caller.principal_id,
         answerer_id=agent_profile(work, draft),
-        title=title_of(draft),
+        title=title_of(draft, work.redactor),
         parent_id=None,
         at=at,
     )

@@ -27,7 +27,7 @@ def create(work: Import, draft: SessionDraft, parent: int | None) -> int:
         workspace_id=work.workspace_id,
         creator_id=work.caller.principal_id,
         answerer_id=agent_profile(work, draft),
-        title=title_of(draft),
+        title=title_of(draft, work.redactor),
         parent_id=parent,
         at=at,
     )

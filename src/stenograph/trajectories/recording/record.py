@@ -1,8 +1,11 @@
 """Take a log into the record: a session with its subagents, once and again when it has grown."""
 
+from collections.abc import Collection
+
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
 from stenograph.ids import new_id
+from stenograph.sessions import secret
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import SessionDraft
 from stenograph.trajectories.recording import store, store_sessions
@@ -10,6 +13,7 @@ from stenograph.trajectories.recording.creation import create
 from stenograph.trajectories.recording.growth import grow
 from stenograph.trajectories.recording.session import Change, Import, Mode, Recorded, title_of
 from stenograph.trajectories.recording.store_sessions import StoredImport
+from stenograph.trajectories.redaction.redactor import Redactor
 
 #: The workspace that imported logs lie in; the whole organization sees it.
 WORKSPACE = "Imported logs"
@@ -22,13 +26,16 @@ def record(
     *,
     mode: Mode = "standard",
     secrets: dict[str, bytes] | None = None,
+    values: Collection[str] = (),
 ) -> list[Recorded]:
     """Record a session and its subagents, the session itself first.
 
-    `secrets`: sealed values by name that are masked in every reading of the session.
+    `secrets`: sealed values by name that are masked in every reading of the session, also of one
+    that was recorded without them before. `values`: the same, opened.
     """
     store.lock(tx, caller.organization_id)
-    work = Import(tx, caller, mode, secrets or {}, _workspace(tx, caller))
+    redactor = Redactor(values, "ephemeral")
+    work = Import(tx, caller, mode, secrets or {}, _workspace(tx, caller), redactor)
     parent = None
     if draft.parent_key is not None:
         parents = store_sessions.find_imports(
@@ -70,6 +77,7 @@ def _session(work: Import, draft: SessionDraft, parent: int | None) -> int:
         change: Change = "created"
     else:
         conversation_id = known.conversation_id
+        secret.give(tx, conversation_id, work.secrets)
         change = grow(work, known, draft, warnings)
         if parent is not None and known.parent_conversation_id is None:
             store_sessions.adopt(tx, conversation_id, parent)
@@ -82,7 +90,7 @@ def _session(work: Import, draft: SessionDraft, parent: int | None) -> int:
             workspace_id=store_sessions.public_id(tx, "workspaces", work.workspace_id),
             conversation_id=public,
             format=draft.format,
-            title=title_of(draft),
+            title=title_of(draft, work.redactor),
             change=change,
             turns=turns,
             steps=steps,

@@ -11,10 +11,12 @@ from stenograph.accounts import principal
 from stenograph.accounts import store as accounts
 from stenograph.accounts.access import Caller
 from stenograph.clock import parse_iso
+from stenograph.sessions import secret
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import SessionDraft, StepDraft
 from stenograph.trajectories.recording import store_sessions
 from stenograph.trajectories.recording.turns import Recorder, Target
+from stenograph.trajectories.redaction.redactor import Redactor
 
 Mode: TypeAlias = Literal["standard", "ephemeral"]
 Change: TypeAlias = Literal["created", "grown", "unchanged"]
@@ -47,6 +49,8 @@ class Import:
     mode: Mode
     secrets: dict[str, bytes]
     workspace_id: int
+    #: Masks what is made of a text by cutting or rewording it: no reading could find it there.
+    redactor: Redactor
     recorded: list[Recorded] = field(default_factory=list)
 
 
@@ -59,13 +63,14 @@ def moments(steps: Sequence[StepDraft]) -> list[int]:
     return [at for at in found if at is not None]
 
 
-def title_of(draft: SessionDraft) -> str | None:
+def title_of(draft: SessionDraft, redactor: Redactor) -> str | None:
+    """Return the log's title, or the beginning of its first prompt."""
     if draft.title:
         return draft.title
     for step in draft.steps:
         if step.part == "prompt":
             text = step.step.message if isinstance(step.step.message, str) else ""
-            return " ".join(text.split())[:80] or None
+            return " ".join(redactor.text(text).split())[:80] or None
     return None
 
 
@@ -98,10 +103,7 @@ def facts(
         created_at=at,
         started_at=at,
     )
-    names = ("conversation_id", "name", "ciphertext")
-    rows = [(conversation_id, name, sealed) for name, sealed in work.secrets.items()]
-    if rows:
-        work.tx.insert_many("session_secrets", names, rows)
+    secret.give(work.tx, conversation_id, work.secrets)
 
 
 def recorder_for(work: Import, draft: SessionDraft, conversation_id: int) -> Recorder:
@@ -133,7 +135,7 @@ def save_media(
 
 def agent_profile(work: Import, draft: SessionDraft) -> int:
     """Return the agent of this name in the organization; it is made when first seen."""
-    name = draft.agent.name
+    name = work.redactor.text(draft.agent.name)
     handle = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("._-")[:30] or "agent"
     for candidate in (handle, f"{handle}-agent"):
         found = accounts.principal(work.tx, work.caller.organization_id, candidate)

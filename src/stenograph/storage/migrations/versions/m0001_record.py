@@ -422,9 +422,9 @@ CREATE TABLE secrets (
 CREATE TABLE session_secrets (
   conversation_id BIGINT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
   name TEXT NOT NULL,
-  ciphertext {blob} NOT NULL,
-  PRIMARY KEY (conversation_id, name)
+  ciphertext {blob} NOT NULL
 );
+CREATE INDEX session_secrets_conversation ON session_secrets (conversation_id);
 
 CREATE TABLE imports (
   id {id},
