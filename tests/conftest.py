@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from http_routes import record_samples
 from people import Org, make_org
 from serving import Api
 from stenograph.settings import Settings
@@ -151,10 +152,15 @@ def sealer() -> Sealer:
 # --- the API -----------------------------------------------------------------------------------
 
 
+def unlimited(data: Path) -> Settings:
+    """Settings that let a test ask as often as it wants."""
+    return Settings(data=data, agent_requests_per_minute=10**9, v3_requests_per_minute=10**9)
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """The defaults, over a folder of the test's own."""
-    return Settings(data=tmp_path / "data")
+    """The defaults, over a folder of the test's own, and without rate limits."""
+    return unlimited(tmp_path / "data")
 
 
 @pytest.fixture
@@ -162,4 +168,23 @@ def api(database: Database, org: Org, settings: Settings, sealer: Sealer) -> Ite
     """The API over `database`, with the keys of `org`."""
     opened = Api(database, org, settings, sealer)
     yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def served(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Api, dict[str, str]]]:
+    """The API over the sample logs, on SQLite, and ids of theirs by path parameter.
+
+    One database for all tests of a module, which may spoil it for each other as life does.
+    """
+    place = location.locate(tmp_path_factory.mktemp("served"), None)
+    place.path.write_bytes(sqlite_template.read_bytes())
+    opened = location.connect(place)
+    org = make_org(opened)
+    ids = record_samples(opened, org.owner)
+    api = Api(opened, org, unlimited(place.path.parent), Sealer(bytes(32)))
+    yield api, ids
+    api.close()
     opened.close()

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from stenograph.accounts.access import Caller
 from stenograph.http import server
+from stenograph.http.route import Route
 from stenograph.storage.database import Database, Tx
 from stenograph.trajectories.importers.discovery import find, read_source
 from stenograph.trajectories.recording.record import record
@@ -23,10 +22,10 @@ def fill(path: str, org: str = "default") -> str:
     return path
 
 
-def every_route() -> list:
-    """(family, prefix, route), for `parametrize`."""
+def every_route() -> list[tuple[str, str, Route]]:
+    """(family, prefix, route) of all that is served."""
     return [
-        pytest.param(family, prefix, route, id=f"{family}-{route.id}")
+        (family, prefix, route)
         for family, (prefix, routes) in server.families().items()
         for route in routes
     ]

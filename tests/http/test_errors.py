@@ -1,7 +1,9 @@
 """Whatever is sent, the answer has the shape of its family, and no internals are told."""
 
+import re
 import sqlite3
 from dataclasses import replace
+from itertools import cycle
 
 import msgspec
 import pytest
@@ -25,7 +27,7 @@ from stenograph.http.route import ANY_KEY, get, post
 
 def check_shape(family: str, answer) -> None:
     """Any answer that is no 2xx has its family's body (reason-api.md 1, agent-api.md 1.2)."""
-    assert answer.status_code < 500, answer.text
+    assert answer.status_code < 500, (answer.request.method, answer.request.url, answer.text)
     assert answer.status_code >= 200
     if answer.status_code < 300:
         return
@@ -60,25 +62,35 @@ QUERIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("family", "prefix", "route"), every_route())
-def test_malformed_bodies(api, family, prefix, route):
-    for body in BODIES:
-        for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded", ""):
+def test_malformed_bodies(api):
+    kinds = ("application/json", "text/plain", "application/x-www-form-urlencoded", "")
+    for family, prefix, route in every_route():
+        for body, kind in zip(BODIES, cycle(kinds), strict=False):
             headers = {"Content-Type": kind, "Idempotency-Key": "k"}
             path = prefix + fill(route.path)
             check_shape(family, api.request(route.method, path, content=body, headers=headers))
 
 
-@pytest.mark.parametrize(("family", "prefix", "route"), every_route())
-def test_malformed_paths_and_queries(api, family, prefix, route):
-    names = [part for part in server._split(route.path) if part.startswith("{")]
-    for name in names:
-        for segment in SEGMENTS:
-            path = prefix + fill(route.path.replace(name, segment))
-            check_shape(family, api.request(route.method, path))
-    for query in QUERIES:
-        path = prefix + fill(route.path)
-        check_shape(family, api.request(route.method, f"{path}?{query}"))
+def test_malformed_paths_and_queries(api):
+    for family, prefix, route in every_route():
+        for name in re.findall(r"{\w+}", route.path):
+            for segment in SEGMENTS:
+                path = prefix + fill(route.path.replace(name, segment))
+                check_shape(family, api.request(route.method, path))
+        for query in QUERIES:
+            path = prefix + fill(route.path)
+            check_shape(family, api.request(route.method, f"{path}?{query}"))
+
+
+def test_malformed_bodies_and_queries_to_what_is_there(served):
+    api, ids = served
+    headers = {"Content-Type": "application/json", "Idempotency-Key": "k"}
+    for family, prefix, route in every_route():
+        path = prefix + route.path.format(**{n: ids.get(n, n) for n in route.path_parameters})
+        for body in BODIES:
+            check_shape(family, api.request(route.method, path, content=body, headers=headers))
+        for query in QUERIES:
+            check_shape(family, api.request(route.method, f"{path}?{query}"))
 
 
 @pytest.mark.parametrize("path", ["/v3/nothing", "/v3/organizations/default/nothing/here", "/v3"])
@@ -121,6 +133,20 @@ def test_options_names_the_methods(api):
 
 # --- every error of the domain, in both shapes -------------------------------------------------
 
+
+def collision() -> sqlite3.IntegrityError:
+    """What the loser of a race for a unique name gets from SQLite."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (name UNIQUE)")
+    try:
+        connection.execute("INSERT INTO t VALUES (1), (1)")
+    except sqlite3.IntegrityError as error:
+        return error
+    finally:
+        connection.close()
+    raise AssertionError
+
+
 CASES = [
     (InvalidInputError("Invalid parameter: before", parameter="before"),
      400, "parameter_invalid", {"error": "invalid_before"}),
@@ -159,6 +185,10 @@ CASES = [
      429, "rate_limited", {"error": {"type": "rate_limited", "message": "Slow down"}}),
     (OverflowError("Python int too large"),
      400, "bad_request", {"error": "invalid_request", "message": "A number is out of range"}),
+    (collision(),
+     409, "stale_object",
+     {"error": "stale_object",
+      "message": "It was changed by another request at the same moment"}),
     (sqlite3.OperationalError("database or disk is full"),
      503, "unavailable",
      {"error": "unavailable", "message": "The database cannot take this now; try again"}),

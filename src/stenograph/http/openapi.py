@@ -154,6 +154,8 @@ def _responses(family: Family, route: Route, shapes: Mapping[Any, Any]) -> dict[
             continue
         found[str(status)] = {"$ref": f"#/components/responses/{name}"}
     errors = dict(route.errors)
+    if family == "agent" and route.method != "GET":
+        errors = {409: texts.MEANINGS[409], 422: texts.MEANINGS[422]} | errors
     if route.idempotency is not None:
         errors.setdefault(409, "The key was used with another request.")
     if route.body is not None:

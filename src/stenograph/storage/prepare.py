@@ -6,6 +6,7 @@ version, and waits for `steno db upgrade`.
 """
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -66,6 +67,9 @@ def _alone(place: Location) -> Iterator[None]:
             yield
         return
     # A file of its own, for a lock on the database file may meet SQLite's.
-    with place.path.with_name(place.path.name + ".lock").open("wb") as held:
+    held = os.open(f"{place.path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(held)
