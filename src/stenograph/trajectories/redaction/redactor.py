@@ -110,6 +110,10 @@ class Redactor:
         """
         return self._walk(value, "free")
 
+    def extra(self, extra: Json) -> Json:
+        """As `value`, for an `extra` of a document: what names something there gets its alias."""
+        return self._walk(extra, "extra")
+
     def struct(self, struct: S) -> S:
         """Return a masked copy of any part of an ATIF document (`atif.format`).
 
