@@ -2,18 +2,17 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
-from stenograph.cli import options, output
-from stenograph.errors import InvalidInputError
+from stenograph.cli import export_media, options, output
+from stenograph.errors import InvalidInputError, NotFoundError
 from stenograph.sessions import secret, session
-from stenograph.storage.database import Tx
 from stenograph.trajectories.atif import check
-from stenograph.trajectories.export import document, store
+from stenograph.trajectories.export import document
 from stenograph.trajectories.redaction.redactor import Redactor
 
 TIERS = ("standard", "ephemeral", "none")
@@ -34,50 +33,56 @@ def export(
 ) -> None:
     """Write a session with its subagents as one ATIF document.
 
-    Images and audio go into the folder `media` beside FILE. `--redact none` masks nothing and is
-    offered here only, on the machine that holds the record.
+    Images and audio go beside FILE, to where the document names them; a file that is there with
+    another content is never replaced. `--redact none` masks nothing and is offered here only, on
+    the machine that holds the record.
     """
     if redact not in (None, *TIERS):
         raise InvalidInputError(f"--redact takes one of {', '.join(TIERS)}", code="invalid_redact")
+    if not session_id.isprintable():
+        raise NotFoundError("There is no such session", code="session_not_found")
     with options.opened(data, database) as place, place.database.read() as tx:
         found = session.find(tx, place.caller, session_id)
         secrets = secret.values(tx, place.sealer, found.id)
         tier = redact or ("ephemeral" if found.mode == "ephemeral" else "standard")
-        pieces = document.trajectory(tx, found.id, Redactor(secrets, tier))  # type: ignore[arg-type]
+        redactor = Redactor(secrets, tier)  # type: ignore[arg-type]
+        pieces = document.trajectory(tx, found.id, redactor)
         if file is None:
-            for piece in pieces:
-                sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.write(b"\n")
-            sys.stdout.buffer.flush()
+            _stream(sys.stdout.buffer, pieces)
+        elif file.exists() and not file.is_file() and not file.is_dir():
+            with file.open("wb") as device:  # or a pipe: nothing that could be replaced whole
+                _stream(device, pieces)
         else:
-            _write(file, pieces)
-            _write_media(tx, file.parent, found.id)
+            scan = Redactor(() if tier == "none" else secrets, "ephemeral")
+            _write(file, pieces, lambda: export_media.write(tx, found.id, file, redactor, scan))
 
 
-def _write(file: Path, pieces: Iterator[bytes]) -> None:
-    """Write a file whole or not at all."""
+def _stream(out: BinaryIO, pieces: Iterator[bytes]) -> None:
+    for piece in pieces:
+        out.write(piece)
+    out.write(b"\n")
+    out.flush()
+
+
+def _write(file: Path, pieces: Iterator[bytes], beside: Callable[[], list[str]]) -> None:
+    """Write a file whole or not at all; `beside` then writes what goes with it."""
+    if file.is_dir():
+        raise InvalidInputError(f"{file} is a folder; name a file", code="invalid_output")
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with partial.open("wb") as out:
             for piece in pieces:
                 out.write(piece)
             out.write(b"\n")
+        for left_out in beside():
+            output.fail(left_out)
         partial.replace(file)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{file} cannot be written: {error.strerror}", code="invalid_output"
+        ) from None
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _write_media(tx: Tx, folder: Path, conversation_id: int) -> None:
-    """Write the files that the document's steps name, to where they name them."""
-    children = store.tree(tx, conversation_id)
-    everyone = [conversation_id, *(child for found in children.values() for child in found)]
-    for owner, path in store.media_paths(tx, everyone):
-        media = store.media(tx, owner, path)
-        target = (folder / path).resolve()
-        if media is None or not target.is_relative_to(folder.resolve()):
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(media[1])
 
 
 def validate(

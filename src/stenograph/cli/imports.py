@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +23,10 @@ from stenograph.trajectories.importers.discovery import (
     read_source,
     usual_folders,
 )
+from stenograph.trajectories.importers.files import readable
 from stenograph.trajectories.recording.record import record
 from stenograph.trajectories.recording.session import Recorded
+from stenograph.trajectories.redaction.redactor import Redactor
 
 
 def import_logs(
@@ -63,25 +66,34 @@ def import_logs(
     recorded: list[Recorded] = []
     failed: list[dict[str, str]] = []
     with options.opened(data, database) as place:
+        with place.database.read() as tx:
+            sealed = secret.take(tx, place.caller, place.sealer, secrets or [])
+        # Pointers name keys of the log, and a key may hold a secret like any text.
+        told = Redactor(secret.opened(place.sealer, sealed), "ephemeral").text
         for candidate in _progress(logs):
             try:
                 kept = _take_in(place, candidate, mode, secrets or [])
             except InvalidInputError as error:
-                failed.append({"path": str(candidate.path), "error": error.message})
+                failed.append(_about(candidate.path, error=told(error.message)))
             else:
-                recorded += kept
+                recorded += [replace(r, warnings=[told(w) for w in r.warnings]) for r in kept]
     if json:
         output.emit(
             {
                 "sessions": recorded,
                 "failed": failed,
-                "skipped": [{"path": str(c.path), "reason": c.reason} for c in skipped],
+                "skipped": [_about(c.path, reason=c.reason or "") for c in skipped],
             }
         )
     else:
         _report(recorded, failed, skipped)
     if failed:
         raise typer.Exit(1)
+
+
+def _about(path: Path, **said: str) -> dict[str, str]:
+    """Say something of a file, in text that can be printed whatever its name is."""
+    return {name: readable(text) for name, text in {"path": str(path), **said}.items()}
 
 
 def _usual(quiet: bool) -> list[Path]:
@@ -144,16 +156,22 @@ def _report(
     columns = ("session_id", "change", "format", "turns", "steps", "title")
     rows = [msgspec.to_builtins(found) for found in recorded]
     for row in rows:
+        row["title"] = _plain(row["title"] or "")
         if row["parent_session_id"] is not None:
-            row["title"] = f"  └ {row['title'] or ''}"
+            row["title"] = f"  └ {row['title']}"
     output.table(columns, rows)
     for row in rows:
         for warning in row["warnings"]:
-            output.line(f"{row['session_id']}: {warning}")
+            output.line(_plain(f"{row['session_id']}: {warning}"))
         if row["kept_aside"]:
             aside = ", ".join(f"{n} {kind}" for kind, n in sorted(row["kept_aside"].items()))
             output.line(f"{row['session_id']}: kept in the original bytes only: {aside}")
     for candidate in skipped:
-        output.line(f"Left out {candidate.path}: {candidate.reason}")
+        output.line(_plain(f"Left out {readable(str(candidate.path))}: {candidate.reason}"))
     for failure in failed:
-        output.fail(f"{failure['path']}: {failure['error']}")
+        output.fail(_plain(f"{failure['path']}: {failure['error']}"))
+
+
+def _plain(text: str) -> str:
+    """Return text without control characters: a log's must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == " " else "\ufffd" for c in text)

@@ -153,6 +153,7 @@ async def record_session_steps(ctx: Ctx, session_id: str) -> Appended:
 
     def keep(tx: Tx) -> live.Appended:
         again = session.find(tx, ctx.caller, found.public_id)
+        session.require_control(ctx.caller, again)
         return live.append(tx, again.id, sent)
 
     done = await ctx.write(keep)

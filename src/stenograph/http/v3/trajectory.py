@@ -106,8 +106,10 @@ async def get_session_media(ctx: Ctx, session_id: str, name: str) -> Response[by
 
     def find(tx: Tx) -> tuple[str, bytes]:
         found = session.find(tx, ctx.caller, session_id)
-        media = store.media(tx, found.id, f"media/{name}")
-        if media is None:
+        media = store.media(tx, store.shown(tx, found.id), f"media/{name}")
+        secrets = secret.values(tx, ctx.sealer, found.id)
+        # One that holds a secret cannot be masked and stay a file of its kind.
+        if media is None or not Redactor(secrets, "ephemeral").clean(media[1]):
             raise NotFoundError("No such file", code="media_not_found")
         return media
 

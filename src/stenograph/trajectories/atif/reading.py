@@ -138,6 +138,7 @@ _ESCAPE = re.compile(
     rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _mend(data: bytes, replace_invalid: bool) -> tuple[bytes, int]:
@@ -146,6 +147,8 @@ def _mend(data: bytes, replace_invalid: bool) -> tuple[bytes, int]:
         text = data.decode("utf-8", "replace")
         replaced = text.count("\ufffd") - data.count(_REPLACEMENT)
         data = text.encode() if replaced else data
+    if _SURROGATE.search(data) is None:
+        return data, replaced
 
     def mended(escape: re.Match[bytes]) -> bytes:
         nonlocal replaced

@@ -21,6 +21,9 @@ from stenograph.trajectories.atif.format import (
     ToolCall,
 )
 
+#: No count is larger: sums of such stay below 40 digits, which an export would have to mask.
+MOST = 2**96
+
 Refs = list[tuple[str, SubagentTrajectoryRef]]
 
 _AGENT_ONLY = ("model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics")
@@ -66,9 +69,18 @@ def check_steps(findings: Findings, steps: Iterable[Step | None], at: str = "") 
 
 
 def check_number(findings: Findings, value: float | None, at: str) -> None:
-    """Refuse a count or cost that is negative or not finite."""
-    if value is not None and not 0 <= value < inf:
+    """Refuse a count or cost that is negative or not finite, or a count of absurd length."""
+    if value is None:
+        return
+    if not 0 <= value < inf:
         findings.refuse(at, "expected a number that is not negative")
+    elif type(value) is int and value > MOST:
+        findings.refuse(at, "this number is out of range")
+
+
+def _check_token_ids(findings: Findings, ids: list[int] | None, at: str) -> None:
+    if ids and not (min(ids) >= -MOST and max(ids) <= MOST):
+        findings.refuse(at, "a number in it is out of range")
 
 
 def _is_time(text: str) -> bool:
@@ -91,6 +103,8 @@ def _check_metrics(findings: Findings, metrics: Metrics, at: str) -> None:
     prompt, cached = metrics.prompt_tokens, metrics.cached_tokens
     for name in _COUNTS:
         check_number(findings, getattr(metrics, name), f"{at}/{name}")
+    for name in ("prompt_token_ids", "completion_token_ids"):
+        _check_token_ids(findings, getattr(metrics, name), f"{at}/{name}")
     if cached is not None and prompt is not None and cached > prompt:
         findings.warn(f"{at}/cached_tokens", "more cached tokens than prompt tokens")
     if metrics.extra:
@@ -98,8 +112,7 @@ def _check_metrics(findings: Findings, metrics: Metrics, at: str) -> None:
 
 
 def _check_call_count(findings: Findings, step: Step, count: int, here: str) -> None:
-    if count < 0:
-        findings.refuse(f"{here}/llm_call_count", "expected a number that is not negative")
+    check_number(findings, count, f"{here}/llm_call_count")
     if count == 0 and step.source == "agent":
         for name in ("metrics", "reasoning_content"):
             if getattr(step, name) is not None:

@@ -45,10 +45,22 @@ class _Export:
 def trajectory(tx: Tx, conversation_id: int, redactor: Redactor) -> Iterator[bytes]:
     """Write the document of a session with all its subagents, as pieces of UTF-8 JSON."""
     children = store.tree(tx, conversation_id)
-    everyone = [conversation_id, *(child for found in children.values() for child in found)]
-    version = "ATIF-v1.8" if store.has_audio(tx, everyone) else "ATIF-v1.7"
+    _check_depth(children, conversation_id)
+    audio = store.has_audio(tx, store.shown(tx, conversation_id))
+    version = "ATIF-v1.8" if audio else "ATIF-v1.7"
     work = _Export(tx, redactor, children, version)
     yield from _document(work, conversation_id, Totals(), depth=0, trajectory_id=None)
+
+
+def _check_depth(children: dict[int, list[int]], root: int) -> None:
+    """Refuse, before anything is written, what no reader would take."""
+    level, depth = [root], 0
+    while level := [child for parent in level for child in children.get(parent, ())]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise InvalidInputError(
+                f"Subagents are nested more than {MAX_DEPTH} deep", code="too_deep"
+            )
 
 
 def _document(
@@ -57,8 +69,6 @@ def _document(
     facts = store.facts(work.tx, conversation_id)
     if facts is None:
         raise NotFoundError("This conversation is no session", code="session_not_found")
-    if depth > MAX_DEPTH:
-        raise InvalidInputError(f"Subagents are nested more than {MAX_DEPTH} deep")
     redactor = work.redactor
     document: dict[str, Any] = msgspec.json.decode(facts.document) if facts.document else {}
     agent = _agent(facts)
@@ -74,14 +84,14 @@ def _document(
     yield b"]"
     yield from _subagents(work, conversation_id, totals, depth)
     claimed = document.get("final_metrics") or {}
-    metrics = final_metrics(totals, redactor.value(claimed.get("extra")))
+    metrics = final_metrics(totals, redactor.extra(claimed.get("extra")))
     yield b',"final_metrics":%b' % _encode(metrics)
     notes = _notes(document.get("notes"), work.pruned_turns - pruned)
     if notes is not None:
         yield b',"notes":%b' % _encode(redactor.text(notes))
     if reference := document.get("continued_trajectory_ref"):
         yield b',"continued_trajectory_ref":%b' % _encode(redactor.reference(reference))
-    extra = redactor.value(document.get("extra"))
+    extra = redactor.extra(document.get("extra"))
     if depth == 0:
         extra = {**(extra or {}), "fidelity": _fidelity(work)}
     if extra is not None:

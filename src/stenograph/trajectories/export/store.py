@@ -58,6 +58,18 @@ def tree(tx: Tx, conversation_id: int) -> dict[int, list[int]]:
     return found
 
 
+def shown(tx: Tx, conversation_id: int) -> list[int]:
+    """Return every conversation of which a document shows steps: the session itself first, those
+    below it, and what each was forked from."""
+    children = tree(tx, conversation_id)
+    own = [conversation_id, *(child for found in children.values() for child in found)]
+    above = tx.rows(
+        f"SELECT DISTINCT ancestor_id FROM ancestries WHERE {among('conversation_id', own)}"
+        " ORDER BY ancestor_id"
+    )
+    return [*own, *(row[0] for row in above if row[0] not in own)]
+
+
 def has_audio(tx: Tx, conversation_ids: list[int]) -> bool:
     """Tell whether any of these sessions holds audio (an ATIF 1.8 feature)."""
     return bool(
@@ -215,22 +227,19 @@ def prompts_without_steps(tx: Tx, conversation_id: int) -> list[tuple[str, int]]
     ]
 
 
-def media(tx: Tx, conversation_id: int, path: str) -> tuple[str, bytes] | None:
-    """Return type and bytes of a file that steps point at."""
+def media(tx: Tx, conversation_ids: list[int], path: str) -> tuple[str, bytes] | None:
+    """Return type and bytes of a file that steps of these sessions point at."""
     row = tx.row(
-        "SELECT media_type, data FROM media WHERE conversation_id = :id AND path = :path",
-        id=conversation_id,
+        "SELECT media_type, data FROM media WHERE path = :path"
+        f" AND {among('conversation_id', conversation_ids)} ORDER BY id LIMIT 1",
         path=path,
     )
     return None if row is None else (row[0], bytes(row[1]))
 
 
-def media_paths(tx: Tx, conversation_ids: list[int]) -> list[tuple[int, str]]:
-    """Return session and path of every file that these sessions' steps point at."""
-    return [
-        (row[0], row[1])
-        for row in tx.rows(
-            "SELECT conversation_id, path FROM media"
-            f" WHERE {among('conversation_id', conversation_ids)} ORDER BY id"
-        )
-    ]
+def media_paths(tx: Tx, conversation_ids: list[int]) -> list[str]:
+    """Return the path of every file that these sessions' steps point at, each once."""
+    found = tx.rows(
+        f"SELECT path FROM media WHERE {among('conversation_id', conversation_ids)} ORDER BY id"
+    )
+    return list(dict.fromkeys(row[0] for row in found))

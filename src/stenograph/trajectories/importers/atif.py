@@ -52,7 +52,9 @@ def _session(
     draft = SessionDraft(
         format="atif",
         agent=document.agent,
-        steps=[_draft(part, step, origin) for part, step in zip(parts(steps), steps, strict=True)],
+        steps=[
+            step_draft(part, step, origin) for part, step in zip(parts(steps), steps, strict=True)
+        ],
         key=document.trajectory_id or document.session_id or digest,
         trajectory_id=document.trajectory_id,
         session_id=document.session_id,
@@ -94,7 +96,8 @@ def _goes_on(step: Step) -> bool:
     return bool(step.tool_calls) and all(c.tool_call_id in answered for c in step.tool_calls or ())
 
 
-def _draft(part: Part, step: Step, origin: Origin) -> StepDraft:
+def step_draft(part: Part, step: Step, origin: Origin = "person") -> StepDraft:
+    """Return a step with the facts of the record that its `extra`s tell."""
     results = step.observation.results if step.observation else ()
     return StepDraft(
         part=part,

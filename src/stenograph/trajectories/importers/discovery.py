@@ -9,7 +9,13 @@ from typing import TypeAlias
 from stenograph.errors import InvalidInputError
 from stenograph.trajectories.importers import atif, claude_code, codex
 from stenograph.trajectories.importers.draft import SessionDraft
-from stenograph.trajectories.importers.files import read_file, read_named, read_start, unpacked
+from stenograph.trajectories.importers.files import (
+    read_file,
+    read_named,
+    read_start,
+    readable,
+    unpacked,
+)
 from stenograph.trajectories.importers.recognition import FORMATS, Format, is_document, recognise
 
 _Found: TypeAlias = tuple[Format | None, str | None]
@@ -144,9 +150,10 @@ def read_source(candidate: Candidate) -> list[SessionDraft]:
         return _threads(candidate)
     data, folder = read_file(candidate.path), candidate.path.parent
     if candidate.format == "atif":
-        return [atif.read(data, files=read_named(folder, data), name=candidate.path.name)]
-    files = {f.relative_to(folder).as_posix(): read_file(f) for f in candidate.beside}
-    name = candidate.path.name
+        files = read_named(folder, data)
+        return [atif.read(data, files=files, name=readable(candidate.path.name))]
+    files = {readable(f.relative_to(folder).as_posix()): read_file(f) for f in candidate.beside}
+    name = readable(candidate.path.name)
     return [claude_code.read({name: data, **files}, name)]
 
 
@@ -156,7 +163,7 @@ def _threads(candidate: Candidate) -> list[SessionDraft]:
     unread: list[InvalidInputError] = []
     for path in (candidate.path, *candidate.beside):
         try:
-            drafts.append(codex.read(read_file(path), path.name))
+            drafts.append(codex.read(read_file(path), readable(path.name)))
         except InvalidInputError as error:
             unread.append(error)
     if not drafts:

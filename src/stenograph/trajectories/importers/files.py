@@ -22,6 +22,11 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _MOST = 2**30
 
 
+def readable(name: str) -> str:
+    """Return a file's name as text; bytes in it that are no UTF-8 become U+FFFD."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def read_file(path: Path) -> bytes:
     """Return a file's bytes, unpacked."""
     try:

@@ -24,7 +24,7 @@ def add_branch(work: Import, draft: SessionDraft, recorder: Recorder, branch: Ab
     if turn_id is not None and prompts <= 1:
         _candidate(work, recorder, branch, turn_id)
     else:
-        _fork(work, draft, recorder, branch, turn_id)
+        _fork(work, draft, recorder, branch)
 
 
 def _candidate(work: Import, recorder: Recorder, branch: Abandoned, turn_id: int) -> None:
@@ -38,9 +38,7 @@ def _candidate(work: Import, recorder: Recorder, branch: Abandoned, turn_id: int
     left.close()
 
 
-def _fork(
-    work: Import, draft: SessionDraft, recorder: Recorder, branch: Abandoned, turn_id: int | None
-) -> None:
+def _fork(work: Import, draft: SessionDraft, recorder: Recorder, branch: Abandoned) -> None:
     source = recorder.target.conversation_id
     at = min(moments(branch.steps), default=now())
     fork_id = store_sessions.open_conversation(
@@ -52,10 +50,8 @@ def _fork(
         parent_id=None,
         at=at,
     )
-    position = 0 if turn_id is None else store.position_of(work.tx, turn_id)
-    shared = store.turn_at(work.tx, source, position - 1)
-    if shared is not None:
-        store_sessions.open_fork(work.tx, fork_id, source, shared, position - 1)
+    shared = _turn_before(work, recorder, branch)
+    store_sessions.open_fork(work.tx, fork_id, source, shared)
     facts(work, draft, fork_id, None, at)
     forked = recorder_for(work, draft, fork_id)
     forked.ends = {}
@@ -65,3 +61,17 @@ def _fork(
     end = max(moments(branch.steps), default=at)
     store_sessions.update_session(work.tx, fork_id, status="exit", outcome="success", ended_at=end)
     store_sessions.touch(work.tx, fork_id, end)
+
+
+def _turn_before(work: Import, recorder: Recorder, branch: Abandoned) -> tuple[int, int] | None:
+    """Return the last turn that a branch shares with the main line, and its position; or None.
+
+    The main line may end where the branch was left, so there is not always a turn beside it.
+    """
+    beside = recorder.turns.get(branch.turn)
+    if beside is not None:
+        position = store.position_of(work.tx, beside) - 1
+        found = store.turn_at(work.tx, recorder.target.conversation_id, position)
+        return None if found is None else (found, position)
+    before = recorder.turns.get(branch.turn - 1)
+    return None if before is None else (before, store.position_of(work.tx, before))

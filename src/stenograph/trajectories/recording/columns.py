@@ -24,6 +24,9 @@ from stenograph.trajectories.atif.format import (
 )
 
 _BIGGEST = 2**63 - 1
+#: Tokens and US dollars of one step above which they are kept as they came, and out of the columns
+#: that are added up: the sum of a session has to fit a column's type.
+_MOST_TOKENS, _MOST_DOLLARS = 2**40, 1e12
 _encode = msgspec.json.encode
 
 MaybeRaw: TypeAlias = Raw | UnsetType
@@ -244,15 +247,18 @@ def _split_metrics(
         logprobs=_maybe(metrics.logprobs),
         extra=_maybe(metrics.extra),
     )
-    if step.is_copied_context or any(n is not None and n > _BIGGEST for n in counts):
+    cost = metrics.cost_usd
+    beyond = any(n is not None and n > _MOST_TOKENS for n in counts)
+    beyond = beyond or (cost is not None and cost > _MOST_DOLLARS)
+    if step.is_copied_context or beyond:
         rest.metrics = MetricsRest(whole=_raw(metrics))
     if step.is_copied_context:
         return None
     if rest.metrics == MetricsRest():
         rest.metrics = None
     if isinstance(rest.metrics and rest.metrics.whole, Raw):
-        return (None, None, None, metrics.cost_usd)
-    return (*counts, metrics.cost_usd)
+        return (None, None, None, None)
+    return (*counts, cost)
 
 
 _decode_step = msgspec.json.Decoder(StepRest).decode

@@ -7,6 +7,7 @@ record forgets nothing that it was shown, unless retention says so.
 
 from collections.abc import Sequence
 
+from stenograph.errors import ForbiddenError
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import SessionDraft, StepDraft
 from stenograph.trajectories.recording import store, store_sessions
@@ -30,8 +31,14 @@ def grow(
             " nothing was taken from it."
         )
         return "unchanged"
+    grows = not same == len(line) == len(draft.steps) or _ends_otherwise(work.tx, known, draft)
+    if grows and not (work.caller.is_admin or work.caller.principal_id == known.owner_id):
+        raise ForbiddenError(
+            "Somebody else imported this log; only they or an administrator may add to it",
+            code="forbidden",
+        )
     store_sessions.save_originals(work.tx, known.id, draft.originals)
-    if same == len(line) == len(draft.steps) and not _ends_otherwise(work.tx, known, draft):
+    if not grows:
         return "unchanged"
     recorder = recorder_for(work, draft, known.conversation_id)
     _rewind(work.tx, recorder, line, same, draft.steps)
@@ -95,14 +102,4 @@ def _rewind(
     cut = any(step.turn_id == last.id for step in dropped)
     ends_otherwise = recorder.ends.get(ordinal, COMPLETED)[0] != last.status
     if continues or cut or ends_otherwise or round == 1:
-        recorder.open = reopened(tx, last, round, ordinal)
-
-
-def reopened(tx: Tx, last: store.StoredTurn, round: int, ordinal: int) -> OpenTurn:
-    """Take up a turn again, as if its last step had just been written."""
-    turn = OpenTurn(last.id, last.variant_id, last.run_id, ordinal, round)
-    if found := store.last_round(tx, last.run_id):
-        provider_id, model_ref, enabled, effort, message = found
-        turn.model = (provider_id, model_ref, None if enabled is None else bool(enabled), effort)
-        turn.answer = message
-    return turn
+        recorder.open = OpenTurn(last.id, last.variant_id, last.run_id, ordinal, round)

@@ -43,6 +43,8 @@ def record(
         )
         parent = parents[0].conversation_id if parents else None
     _session(work, draft, parent)
+    if parent is not None:
+        _link_children(tx, parent)
     return work.recorded
 
 
@@ -67,8 +69,8 @@ def _workspace(tx: Tx, caller: Caller) -> int:
     )
 
 
-def _session(work: Import, draft: SessionDraft, parent: int | None) -> int:
-    """Record one session under `parent`, then its children. Returns its row id."""
+def _session(work: Import, draft: SessionDraft, parent: int | None) -> None:
+    """Record one session under `parent`, then its children."""
     tx = work.tx
     known = _find(work, draft, parent)
     warnings = list(draft.warnings)
@@ -77,10 +79,16 @@ def _session(work: Import, draft: SessionDraft, parent: int | None) -> int:
         change: Change = "created"
     else:
         conversation_id = known.conversation_id
-        secret.give(tx, conversation_id, work.secrets)
+        if work.secrets:
+            secret.give(tx, conversation_id, work.secrets)
+            unmasked = title_of(draft, Redactor((), "ephemeral"))
+            store_sessions.retitle(tx, conversation_id, unmasked, title_of(draft, work.redactor))
         change = grow(work, known, draft, warnings)
-        if parent is not None and known.parent_conversation_id is None:
-            store_sessions.adopt(tx, conversation_id, parent)
+        if known.parent_conversation_id is not None or parent is None:
+            parent = known.parent_conversation_id
+        elif not store_sessions.adopt(tx, conversation_id, parent):
+            warnings.append("The log names as its parent a session that it started itself.")
+            parent = None
     public, turns, steps = store_sessions.counts(tx, conversation_id)
     above = None if parent is None else store_sessions.public_id(tx, "conversations", parent)
     work.recorded.append(
@@ -100,21 +108,20 @@ def _session(work: Import, draft: SessionDraft, parent: int | None) -> int:
         )
     )
     for child in draft.children:
-        _child(work, child, conversation_id)
+        _session(work, child, conversation_id)
     for orphan in store_sessions.find_orphans(
         tx, work.caller.organization_id, draft.format, draft.key
     ):
-        if orphan != conversation_id:
-            store_sessions.adopt(tx, orphan, conversation_id)
-    return conversation_id
+        store_sessions.adopt(tx, orphan, conversation_id)
+    _link_children(tx, conversation_id)
 
 
-def _child(work: Import, draft: SessionDraft, parent: int) -> None:
-    child_id = _session(work, draft, parent)
-    if draft.trajectory_id is not None:
-        task_id = store_sessions.call_that_refers(work.tx, parent, draft.trajectory_id)
+def _link_children(tx: Tx, conversation_id: int) -> None:
+    """Say of each call that started a subagent which session that is."""
+    for child_id, trajectory_id in store_sessions.named_children(tx, conversation_id):
+        task_id = store_sessions.call_that_refers(tx, conversation_id, trajectory_id)
         if task_id is not None:
-            store_sessions.link_child(work.tx, task_id, child_id)
+            store_sessions.link_child(tx, task_id, child_id)
 
 
 def _find(work: Import, draft: SessionDraft, parent: int | None) -> StoredImport | None:

@@ -127,7 +127,7 @@ def save_media(
         return
     named = b"".join(msgspec.json.encode(step.step) for step in steps)
     for media in draft.media:
-        if media.path.encode() in named:
+        if msgspec.json.encode(media.path) in named:
             store_sessions.save_media(
                 work.tx, conversation_id, media.path, media.media_type, media.data
             )

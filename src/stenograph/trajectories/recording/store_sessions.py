@@ -46,8 +46,19 @@ def open_session(tx: Tx, conversation_id: int, **columns: object) -> None:
     tx.insert_many("sessions", names, [(conversation_id, *columns.values())])
 
 
-def open_fork(tx: Tx, child_id: int, source_id: int, turn_id: int, boundary: int) -> None:
-    """Make a conversation continue another one's turns up to position `boundary`."""
+def open_fork(tx: Tx, child_id: int, source_id: int, shared: tuple[int, int] | None) -> None:
+    """Make a conversation a fork of another one.
+
+    `shared`: the last turn that both have, and its position; None: they have none in common.
+    """
+    tx.run(
+        "UPDATE conversations SET source_id = :source WHERE id = :child",
+        child=child_id,
+        source=source_id,
+    )
+    if shared is None:
+        return
+    turn_id, boundary = shared
     tx.run(
         "INSERT INTO ancestries (conversation_id, depth, ancestor_id, boundary_position)"
         " SELECT :child, depth + 1, ancestor_id, boundary_position FROM ancestries"
@@ -58,10 +69,8 @@ def open_fork(tx: Tx, child_id: int, source_id: int, turn_id: int, boundary: int
         boundary=boundary,
     )
     tx.run(
-        "UPDATE conversations SET source_id = :source, source_turn_id = :turn,"
-        " next_position = :next WHERE id = :child",
+        "UPDATE conversations SET source_turn_id = :turn, next_position = :next WHERE id = :child",
         child=child_id,
-        source=source_id,
         turn=turn_id,
         next=boundary + 1,
     )
@@ -110,6 +119,16 @@ def update_session(tx: Tx, conversation_id: int, **columns: object) -> None:
     tx.run(f"UPDATE sessions SET {sets} WHERE conversation_id = :id", id=conversation_id, **columns)
 
 
+def retitle(tx: Tx, conversation_id: int, old: str | None, new: str | None) -> None:
+    """Give a conversation another title, unless a person gave it one."""
+    tx.run(
+        "UPDATE conversations SET title = :new WHERE id = :id AND title = :old",
+        id=conversation_id,
+        old=old,
+        new=new,
+    )
+
+
 def touch(tx: Tx, conversation_id: int, at: int) -> None:
     """Say that something was said in a conversation."""
     tx.run(
@@ -120,14 +139,37 @@ def touch(tx: Tx, conversation_id: int, at: int) -> None:
     )
 
 
-def adopt(tx: Tx, child_id: int, parent_id: int) -> None:
-    """Put a session under the one that started it."""
+def adopt(tx: Tx, child_id: int, parent_id: int) -> bool:
+    """Put a session under the one that started it; False where that one is below it itself."""
+    if tx.value(
+        "WITH RECURSIVE below (id) AS (SELECT CAST(:child_id AS BIGINT) UNION"
+        "  SELECT s.conversation_id FROM sessions s JOIN below"
+        "  ON s.parent_conversation_id = below.id)"
+        " SELECT 1 FROM below WHERE id = :parent_id",
+        child_id=child_id,
+        parent_id=parent_id,
+    ):
+        return False
     update_session(tx, child_id, parent_conversation_id=parent_id)
     tx.run(
         "UPDATE conversations SET parent_id = :parent_id WHERE id = :id",
         id=child_id,
         parent_id=parent_id,
     )
+    return True
+
+
+def named_children(tx: Tx, conversation_id: int) -> list[tuple[int, str]]:
+    """Return the sessions below one that its results can name, with that name."""
+    return [
+        (row[0], row[1])
+        for row in tx.rows(
+            "SELECT conversation_id, document_trajectory_id FROM sessions"
+            " WHERE parent_conversation_id = :id AND document_trajectory_id IS NOT NULL"
+            " ORDER BY conversation_id",
+            id=conversation_id,
+        )
+    ]
 
 
 def link_child(tx: Tx, task_id: int, child_id: int) -> None:
@@ -163,11 +205,24 @@ def lock_recorded(tx: Tx, conversation_id: int) -> RecordedSession | None:
     return None if row is None else RecordedSession(*row)
 
 
+def ended(tx: Tx, conversation_id: int) -> tuple[str, str | None, str | None]:
+    """Return status and outcome of a session, and the answer of its last turn."""
+    row = tx.row(
+        "SELECT s.status, s.outcome, (SELECT v.content FROM turns t"
+        " JOIN variants v ON v.id = t.active_variant_id"
+        " WHERE t.conversation_id = s.conversation_id ORDER BY t.position DESC LIMIT 1)"
+        " FROM sessions s WHERE s.conversation_id = :id",
+        id=conversation_id,
+    )
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
 @dataclass(frozen=True, slots=True)
 class StoredImport:
     """A log that was taken in, by its own identity; `size` is that of its original files.
 
-    `session_id` and `trajectory_id` are what an export says.
+    `session_id` and `trajectory_id` are what an export says; `owner_id` is who imported it.
     """
 
     id: int
@@ -175,6 +230,7 @@ class StoredImport:
     parent_conversation_id: int | None
     session_id: str
     trajectory_id: str
+    owner_id: int
     size: int
 
 
@@ -188,7 +244,7 @@ def find_imports(tx: Tx, organization_id: int, format: str, key: str) -> list[St
         for row in tx.rows(
             "SELECT i.id, i.conversation_id, s.parent_conversation_id,"
             " coalesce(s.document_session_id, c.public_id),"
-            " coalesce(s.document_trajectory_id, c.public_id),"
+            " coalesce(s.document_trajectory_id, c.public_id), s.owner_id,"
             " (SELECT coalesce(sum(o.size), 0) FROM originals o WHERE o.import_id = i.id)"
             " FROM imports i JOIN sessions s ON s.conversation_id = i.conversation_id"
             " JOIN conversations c ON c.id = i.conversation_id"
