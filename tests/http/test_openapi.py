@@ -141,3 +141,11 @@ def test_metrics_count_requests_by_route_and_never_by_id(api):
     assert 'stenograph_requests_total{method="GET",route="/v3/self",status="401"} 1.0' in text
     assert 'stenograph_requests_total{method="GET",route="none",status="404"} 1.0' in text
     assert "4711" not in text
+
+
+def test_the_page_shows_code_as_code_and_nothing_as_markup():
+    from stenograph.http.docs_page import prose
+
+    assert str(prose("a `<b>` & c")) == "a <code>&lt;b&gt;</code> &amp; c"
+    assert str(prose("`a` then `b`")) == "<code>a</code> then <code>b</code>"
+    assert str(prose("an odd ` stays")) == "an odd ` stays"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from litestar import Response, get
@@ -12,6 +12,9 @@ from litestar.handlers import HTTPRouteHandler
 from stenograph.http import openapi
 from stenograph.http.errors import Family
 from stenograph.http.route import Route
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _WEB = Path(__file__).parent.parent / "web"
 #: The page loads nothing but its own style sheet, and runs nothing.
@@ -62,7 +65,7 @@ def render(document: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["shape"] = shape
+    environment.filters |= {"shape": shape, "prose": prose}
     template = environment.get_template("docs.html")
     return template.render(document=document, groups=_groups(document))
 
@@ -93,6 +96,18 @@ def _groups(document: dict[str, Any]) -> list[dict[str, Any]]:
                 }
             )
     return list(groups.values())
+
+
+def prose(text: str) -> "Markup":
+    """Escape text, and show what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    plain, *rest = text.split("`")
+    pairs = zip(rest[::2], rest[1::2], strict=False)
+    shown = escape(plain) + Markup().join(
+        Markup("<code>{}</code>{}").format(code, after) for code, after in pairs
+    )
+    return shown if len(rest) % 2 == 0 else shown + "`" + rest[-1]
 
 
 def shape(schema: dict[str, Any]) -> str:
