@@ -50,6 +50,11 @@ def _insert(table: str, columns: tuple[str, ...]) -> str:
     return insert_sql(table, columns)
 
 
+@lru_cache(maxsize=512)
+def _insert_many(table: str, columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
 class SqliteTx:
     """A transaction on one connection."""
 
@@ -91,17 +96,18 @@ class SqliteTx:
         return rowid
 
     def insert_many(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        sql = _insert_many(table, tuple(columns))
         if self._observer:
             self._observer(sql)
         self._connection.executemany(sql, rows)
 
     def allocate(self, table: str, count: int) -> list[int]:
-        last = self.value(f"SELECT max(id) FROM {table}") or 0
-        if table in AUTOINCREMENT:
-            used = self.value("SELECT seq FROM sqlite_sequence WHERE name = :table", table=table)
-            last = max(last, used or 0)
-        return list(range(last + 1, last + 1 + count))
+        if table in AUTOINCREMENT:  # SQLite keeps the largest id that the table ever had
+            last = self.value("SELECT seq FROM sqlite_sequence WHERE name = :table", table=table)
+        else:
+            last = self.value(f"SELECT max(id) FROM {table}")
+        first = (last or 0) + 1
+        return list(range(first, first + count))
 
     def after_commit(self, act: Callable[[], None]) -> None:
         self.acts.append(act)

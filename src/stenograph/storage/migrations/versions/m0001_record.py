@@ -195,7 +195,7 @@ CREATE TABLE variants (
 );
 
 CREATE TABLE variant_details (
-  variant_id BIGINT PRIMARY KEY REFERENCES variants (id) ON DELETE CASCADE,
+  variant_id {key} REFERENCES variants (id) ON DELETE CASCADE,
   preface TEXT,
   reasoning TEXT,
   reasoning_trace TEXT,
@@ -255,7 +255,7 @@ CREATE INDEX tasks_rounds ON tasks (run_id, id)
   WHERE kind = 'model_task' AND transcript_visibility <> 'hidden' AND mainline = 1;
 
 CREATE TABLE task_details (
-  task_id BIGINT PRIMARY KEY REFERENCES tasks (id) ON DELETE CASCADE,
+  task_id {key} REFERENCES tasks (id) ON DELETE CASCADE,
   input TEXT,
   output TEXT,
   rest TEXT
@@ -280,7 +280,7 @@ CREATE INDEX invocations_task ON invocations (task_id, id);
 CREATE INDEX invocations_variant ON invocations (variant_id, id) WHERE variant_id IS NOT NULL;
 
 CREATE TABLE invocation_details (
-  invocation_id BIGINT PRIMARY KEY REFERENCES invocations (id) ON DELETE CASCADE,
+  invocation_id {key} REFERENCES invocations (id) ON DELETE CASCADE,
   message TEXT,
   reasoning TEXT,
   reasoning_trace TEXT,
@@ -375,7 +375,7 @@ CREATE TABLE reason_shares (
 );
 
 CREATE TABLE sessions (
-  conversation_id BIGINT PRIMARY KEY REFERENCES conversations (id) ON DELETE CASCADE,
+  conversation_id {key} REFERENCES conversations (id) ON DELETE CASCADE,
   organization_id BIGINT NOT NULL REFERENCES organizations (id),
   owner_id BIGINT NOT NULL REFERENCES principals (id),
   reason_id BIGINT REFERENCES reasons (id),
@@ -499,6 +499,8 @@ def upgrade() -> None:
         "id": identity if postgres else "INTEGER PRIMARY KEY",
         # Cursors hold the ids of tasks, so an id must not come again after a deletion.
         "serial": identity if postgres else "INTEGER PRIMARY KEY AUTOINCREMENT",
+        # In SQLite the word INTEGER makes it the row's own number, which needs no index beside it.
+        "key": "BIGINT PRIMARY KEY" if postgres else "INTEGER PRIMARY KEY",
         "blob": "BYTEA" if postgres else "BLOB",
     }
     for statement in TABLES.format(**types).split(";"):
