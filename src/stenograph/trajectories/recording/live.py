@@ -17,10 +17,10 @@ from stenograph.storage.database import Tx
 from stenograph.trajectories.atif.check import problems
 from stenograph.trajectories.atif.format import Step
 from stenograph.trajectories.atif.reading import read_json
+from stenograph.trajectories.importers.atif import step_draft
 from stenograph.trajectories.importers.draft import Part, StepDraft, TurnStatus
 from stenograph.trajectories.recording import store, store_sessions
-from stenograph.trajectories.recording.growth import reopened
-from stenograph.trajectories.recording.turns import Recorder, Target
+from stenograph.trajectories.recording.turns import OpenTurn, Recorder, Target
 
 
 class Finish(msgspec.Struct, forbid_unknown_fields=True):
@@ -118,9 +118,10 @@ def append(tx: Tx, conversation_id: int, sent: Sent) -> Appended:
     if session is None:
         raise ConflictError("This session is not one that is recorded", code="session_not_recorded")
     drafts, unchanged = _new(tx, session, sent.steps)
-    if (drafts or sent.finish) and session.status != "running":
-        raise ConflictError("The session has ended", code="session_ended")
-    if drafts or sent.finish:
+    if session.status != "running":
+        if drafts or (sent.finish and not _is_ended_so(tx, session, sent.finish)):
+            raise ConflictError("The session has ended", code="session_ended")
+    elif drafts or sent.finish:
         recorder = _recorder(tx, session)
         recorder.add(drafts)
         _settle(tx, recorder, sent.finish)
@@ -128,6 +129,16 @@ def append(tx: Tx, conversation_id: int, sent: Sent) -> Appended:
     if sent.finish is not None:
         status = sent.finish.status
     return Appended(len(drafts), unchanged, session.steps + len(drafts), status)
+
+
+def _is_ended_so(tx: Tx, session: store_sessions.RecordedSession, finish: Finish) -> bool:
+    """Tell whether a session has the end that a sender, who got no answer, sends again."""
+    ended, outcome, answer = store_sessions.ended(tx, session.conversation_id)
+    return (
+        finish.status == ended
+        and finish.outcome in (None, outcome)
+        and (answer is None or finish.result_summary in (None, answer))
+    )
 
 
 def _new(
@@ -145,15 +156,18 @@ def _new(
     stored = store.steps_at(tx, session.conversation_id, [step.step_id for step in old])
     for step in old:
         part, digest = stored[step.step_id]
-        if bytes(digest or b"") != store.digest(StepDraft(part, step)):
+        # Of a turn whose details were deleted nobody can tell any more.
+        if digest is not None and bytes(digest) != store.digest(step_draft(part, step)):
             raise ConflictError(
                 f"Step {step.step_id} is there with another content", code="step_conflict"
             )
-    previous = store.last_step_works(tx, session.conversation_id)
+    working: bool | None = None
     drafts = []
     for step in fresh:
-        drafts.append(StepDraft(_part(step, working=previous), step))
-        previous = _works_on(step) if step.source != "system" else previous
+        if step.source == "user" and working is None:
+            working = store.last_step_works(tx, session.conversation_id)
+        drafts.append(step_draft(_part(step, working=bool(working)), step))
+        working = _works_on(step) if step.source != "system" else working
     return drafts, len(old)
 
 
@@ -185,7 +199,7 @@ def _recorder(tx: Tx, session: store_sessions.RecordedSession) -> Recorder:
     recorder = Recorder(tx, target)
     last = store.last_turn(tx, session.conversation_id)
     if last is not None and last.status == "running":
-        recorder.open = reopened(tx, last, store.next_round(tx, last.run_id), -1)
+        recorder.open = OpenTurn(last.id, last.variant_id, last.run_id, -1, last.next_round)
     return recorder
 
 
@@ -195,9 +209,7 @@ def _settle(tx: Tx, recorder: Recorder, finish: Finish | None) -> None:
     if finish is not None:
         if recorder.open is not None:
             recorder.ends[recorder.open.ordinal] = (_ENDS[finish.status], None)
-            if finish.result_summary is not None:
-                recorder.open.answer = finish.result_summary
-        status = recorder.close(outcome=finish.outcome)
+        status = recorder.close(outcome=finish.outcome, answer=finish.result_summary)
         store_sessions.update_session(
             tx,
             conversation_id,

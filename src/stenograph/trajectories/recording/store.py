@@ -207,13 +207,14 @@ class StoredTurn:
     run_id: int
     status: str
     pruned: int
+    next_round: int
 
 
 def last_turn(tx: Tx, conversation_id: int) -> StoredTurn | None:
     """Return the newest turn; `pruned` is 1 where retention deleted its details."""
     row = tx.row(
         "SELECT t.id, v.id, r.id, t.status,"
-        " CASE WHEN r.details_pruned_at IS NULL THEN 0 ELSE 1 END"
+        " CASE WHEN r.details_pruned_at IS NULL THEN 0 ELSE 1 END, r.next_round"
         " FROM turns t JOIN variants v ON v.id = t.active_variant_id"
         " JOIN runs r ON r.variant_id = v.id"
         " WHERE t.conversation_id = :id ORDER BY t.position DESC LIMIT 1",
@@ -255,11 +256,6 @@ def last_round(tx: Tx, run_id: int) -> Row | None:
     )
 
 
-def next_round(tx: Tx, run_id: int) -> int:
-    """Return the number that a run's next model call gets."""
-    return int(tx.value("SELECT next_round FROM runs WHERE id = :id", id=run_id))
-
-
 def keep_round(tx: Tx, turn: "OpenTurn") -> None:
     """Remember how far an open turn has come, for who takes it up later."""
     tx.run("UPDATE runs SET next_round = :round WHERE id = :id", id=turn.run_id, round=turn.round)
@@ -269,6 +265,8 @@ def steps_at(
     tx: Tx, conversation_id: int, positions: Sequence[int]
 ) -> dict[int, tuple[Part, bytes | None]]:
     """Return part and digest of the steps at these positions."""
+    if not positions:
+        return {}
     return {
         row[0]: (row[1], row[2])
         for row in tx.rows(

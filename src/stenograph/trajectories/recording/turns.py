@@ -35,7 +35,8 @@ COMPLETED: tuple[TurnStatus, str | None] = ("completed", None)
 class OpenTurn:
     """The turn that is being recorded; `ordinal` is that of its newest prompt, among all prompts.
 
-    `round` is the number that its next model call gets.
+    `round` is the number that its next model call gets. `heard`: a model call of it was recorded
+    here; else what its last one said and ran on is in the record.
     """
 
     id: int
@@ -46,6 +47,7 @@ class OpenTurn:
     answer: str | None = None
     model: tuple[str | None, str | None, bool | None, str | None] = (None, None, None, None)
     last_at: int | None = None
+    heard: bool = False
 
     @property
     def acted(self) -> bool:
@@ -114,6 +116,7 @@ class Recorder:
         step_id = batch.step(place, position, draft, parts, text=text)
         if draft.part == "agent" and turn is not None:
             turn.round += 1
+            turn.heard = True
             turn.answer = parts.text
             turn.model = (draft.provider_id, parts.model, draft.reasoning_enabled, parts.effort)
         elif text and draft.part != "system":
@@ -192,12 +195,23 @@ class Recorder:
         )
 
     def close(
-        self, batch: Batch | None = None, *, outcome: Outcome | None = None
+        self,
+        batch: Batch | None = None,
+        *,
+        outcome: Outcome | None = None,
+        answer: str | None = None,
     ) -> TurnStatus | None:
-        """End the open turn, and answer how it ended; None if there is none."""
+        """End the open turn, and answer how it ended; None if there is none.
+
+        `answer` stands in place of what its last model call said.
+        """
         turn = self.open
         if turn is None:
             return None
+        if not turn.heard:
+            _recall(self.tx, turn)
+        if answer is not None:
+            turn.answer = answer
         own = batch or Batch(self.tx, self.target.conversation_id)
         status, reason = self.ends.get(turn.ordinal, COMPLETED)
         at = turn.last_at or now()
@@ -235,3 +249,10 @@ def start_variant(
     variant_id = store.open_variant(tx, turn_id, target.source, prompt, at)
     run_id = store.open_run(tx, target, variant_id, at)
     return OpenTurn(turn_id, variant_id, run_id, ordinal)
+
+
+def _recall(tx: Tx, turn: OpenTurn) -> None:
+    """Take from the record what a turn's last model call said, and what it ran on."""
+    if found := store.last_round(tx, turn.run_id):
+        provider_id, model_ref, enabled, effort, turn.answer = found
+        turn.model = (provider_id, model_ref, None if enabled is None else bool(enabled), effort)
