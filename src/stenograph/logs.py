@@ -18,6 +18,20 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 FORMATS = ("text", "json")
 
 
+def _redactor() -> Redactor:
+    """Masks the secret values that the current request knows, and credentials of this server."""
+    return Redactor(plain_texts.get() or (), "ephemeral")
+
+
+#: What every event goes through before it is written.
+PROCESSORS: list[structlog.typing.Processor] = [
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+    mask_log_event(_redactor),
+]
+
+
 def configure(settings: Settings) -> None:
     """Set up logging as the settings say. Raises `InvalidInputError` for unknown ones."""
     if settings.log_level not in LEVELS:
@@ -36,14 +50,8 @@ def configure(settings: Settings) -> None:
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
     )
-    before: list[structlog.typing.Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-        mask_log_event(_redactor),
-    ]
     structlog.configure(
-        processors=[*before, last],
+        processors=[*PROCESSORS, last],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -53,12 +61,7 @@ def configure(settings: Settings) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],
-            foreign_pre_chain=before,
+            foreign_pre_chain=PROCESSORS,
         )
     )
     logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=True)
-
-
-def _redactor() -> Redactor:
-    """Masks the secret values that the current request knows, and credentials of this server."""
-    return Redactor(plain_texts.get() or (), "ephemeral")

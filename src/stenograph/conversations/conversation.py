@@ -167,7 +167,7 @@ def name(tx: Tx, workspace: Workspace, conversation_id: int, entries: Sequence[E
 def _member(tx: Tx, workspace: Workspace, who: str, code: str) -> int:
     found = store.member(tx, workspace.id, who.removeprefix("@"))
     if found is None:
-        raise RefusedError(f"{who!r} does not belong to this workspace", code=code)
+        raise RefusedError("Someone named here does not belong to this workspace", code=code)
     return found
 
 

@@ -74,7 +74,7 @@ def create(
             found = principal.find(tx, caller, member)
         except NotFoundError:
             raise RefusedError(
-                f"There is no one called {member!r}", code="principal_not_eligible"
+                "One of the members is no one here", code="principal_not_eligible"
             ) from None
         store.add_member(tx, workspace_id, found.id)
     return access.find_workspace(tx, caller, public_id)

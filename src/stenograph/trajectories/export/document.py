@@ -84,14 +84,14 @@ def _document(
     yield b"]"
     yield from _subagents(work, conversation_id, totals, depth)
     claimed = document.get("final_metrics") or {}
-    metrics = final_metrics(totals, redactor.extra(claimed.get("extra")))
+    metrics = final_metrics(totals, redactor.extra_value(claimed.get("extra")))
     yield b',"final_metrics":%b' % _encode(metrics)
     notes = _notes(document.get("notes"), work.pruned_turns - pruned)
     if notes is not None:
         yield b',"notes":%b' % _encode(redactor.text(notes))
     if reference := document.get("continued_trajectory_ref"):
         yield b',"continued_trajectory_ref":%b' % _encode(redactor.reference(reference))
-    extra = redactor.extra(document.get("extra"))
+    extra = redactor.extra_value(document.get("extra"))
     if depth == 0:
         extra = {**(extra or {}), "fidelity": _fidelity(work)}
     if extra is not None:

@@ -66,7 +66,7 @@ def moments(steps: Sequence[StepDraft]) -> list[int]:
 def title_of(draft: SessionDraft, redactor: Redactor) -> str | None:
     """Return the log's title, or the beginning of its first prompt."""
     if draft.title:
-        return draft.title
+        return redactor.text(draft.title)
     for step in draft.steps:
         if step.part == "prompt":
             text = step.step.message if isinstance(step.step.message, str) else ""

@@ -110,7 +110,7 @@ class Redactor:
         """
         return self._walk(value, "free")
 
-    def extra(self, extra: Json) -> Json:
+    def extra_value(self, extra: Json) -> Json:
         """As `value`, for an `extra` of a document: what names something there gets its alias."""
         return self._walk(extra, "extra")
 

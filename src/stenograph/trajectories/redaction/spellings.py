@@ -23,6 +23,8 @@ MIN_LINE_LENGTH = 8
 _MIN_BASE64 = 8
 
 _SHORT_ESCAPES = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r", "\v": "v"}
+#: RFC 6901, section 3: errors name places by pointers, whose steps are keys.
+_POINTER_ESCAPES = {"~": b"~0", "/": b"~1"}
 _ENTITIES = {
     '"': ("quot", "#34", "#x22"),
     "&": ("amp", "#38", "#x26"),
@@ -92,6 +94,8 @@ def _character(char: str) -> bytes:
         forms.append(rb"\\+")
     if char == " ":
         forms.append(rb"\+")
+    if char in _POINTER_ESCAPES:
+        forms.append(_POINTER_ESCAPES[char])
     spelled = rb"(?:" + b"|".join(forms) + rb")"
     return rb"(?:\r|\\+r|%(?:25)*0[dD])?" + spelled if char == "\n" else spelled
 
