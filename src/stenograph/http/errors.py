@@ -68,7 +68,7 @@ _AGENT_CODES: dict[str, int] = {
          "kernel_authored", "kernel_input_immutable", "run_settled", "conversation_hosted",
          "run_needs_attention", "execution_details_pruned", "workspace_not_active",
          "transition_in_progress", "entry_limit_reached", "key_taken", "already_compacted",
-         "task_not_queued", "compaction_disabled", "descendant_pinned", "runner_not_eligible"),
+         "task_not_queued", "compaction_disabled", "descendant_pinned"),
         409,
     ),
     "content_too_large": 413,
