@@ -99,8 +99,9 @@ class Visit:
             _show(url, self.settings, _telling(self.recorded), keeps_serving=not self.once)
         except Exception as error:  # it is shown where the command ends
             self.failure = f"The tour could not be shown: {error}"
-        if self.once or self.failure is not None:
-            os.kill(os.getpid(), signal.SIGTERM)
+        finally:  # Rich leaves by SystemExit when whoever read the output has gone
+            if self.once or self.failure is not None:
+                os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _telling(recorded: list[Recorded]) -> Recorded:

@@ -1,6 +1,6 @@
 """How the tour looks on a terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from stenograph.trajectories.recording.session import Recorded
 
 #: Characters of a message that are shown.
 EXCERPT = 300
+#: Steps of a trajectory that are shown.
+SHOWN = 6
 
 _console = Console(highlight=False, soft_wrap=False)
 
@@ -25,10 +27,10 @@ def opening(samples: Path) -> None:
 
 def imported(recorded: Sequence[Recorded]) -> None:
     """Show which sessions the logs became."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("session", "format", "turns", "steps", "title"):
-        right = name in ("turns", "steps")
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    for name, width in (("session", 40), ("format", 11), ("turns", 5), ("steps", 5)):
+        table.add_column(name, width=width, no_wrap=True)
+    table.add_column("title", ratio=1, no_wrap=True, overflow="ellipsis")
     for found in recorded:
         subagent = "  └ " if found.parent_session_id is not None else ""
         table.add_row(
@@ -36,7 +38,7 @@ def imported(recorded: Sequence[Recorded]) -> None:
             found.format,
             str(found.turns),
             str(found.steps),
-            Text(found.title or "", overflow="ellipsis"),
+            Text(found.title or ""),
         )
     _console.print(Padding(table, (1, 2)))
 
@@ -86,29 +88,35 @@ def trajectory(curl: str, document: Mapping[str, Any]) -> None:
         f" {len(document.get('subagent_trajectories') or ())} subagents",
         markup=False,
     )
-    for step in steps[:6]:
-        _step(step)
-    if len(steps) > 6:
-        _console.print(f"  [dim]… {len(steps) - 6} more steps[/]")
+    grid = Table.grid(padding=(0, 2))
+    for name in ("step_id", "source", "text"):
+        grid.add_column(justify="right" if name == "step_id" else "left", overflow="fold")
+    for step in steps[:SHOWN]:
+        for line in _step(step):
+            grid.add_row(*line)
+    _console.print(Padding(grid, (1, 2)))
+    if len(steps) > SHOWN:
+        _console.print(f"  [dim]… {len(steps) - SHOWN} more steps[/]")
     metrics = document.get("final_metrics") or {}
     totals = ", ".join(f"{name} {value}" for name, value in metrics.items() if name != "extra")
     _console.print(f"  [dim]totals:[/] {totals}")
 
 
-def _step(step: Mapping[str, Any]) -> None:
+def _step(step: Mapping[str, Any]) -> Iterator[tuple[Text, Text, Text]]:
+    """Yield a step as rows: what was thought, said and called."""
+    head = (Text(str(step["step_id"]), style="dim"), Text(step["source"], style="bold"))
+    rows = []
+    if thought := step.get("reasoning_content"):
+        rows.append(Text(f"thinks: {_excerpt(thought, 120)}", style="dim italic"))
     message = step["message"]
     text = message if isinstance(message, str) else "(text and media)"
-    _console.print(
-        Text.assemble(
-            (f"  {step['step_id']:>3} ", "dim"),
-            (f"{step['source']:<7}", "bold"),
-            _excerpt(text, 120),
-        )
-    )
-    if thought := step.get("reasoning_content"):
-        _console.print(Text(f"              thinks: {_excerpt(thought, 110)}", style="dim italic"))
-    for call in step.get("tool_calls") or ():
-        _console.print(Text(f"              calls {call['function_name']}", style="cyan"))
+    if text or not step.get("tool_calls"):
+        rows.append(Text(_excerpt(text, 120)))
+    calls = [call["function_name"] for call in step.get("tool_calls") or ()]
+    if calls:
+        rows.append(Text(f"calls {', '.join(calls)}", style="cyan"))
+    for number, row in enumerate(rows):
+        yield (*(head if number == 0 else (Text(), Text())), row)
 
 
 def ending(more: Mapping[str, str], url: str, file: Path, *, keeps_serving: bool) -> None:
