@@ -58,13 +58,14 @@ def select(tx: Tx, run: Run, of: Task, model: Model) -> Invocation:
     )
 
 
-def attach(tx: Tx, turn: Turn, variant: Variant) -> Invocation:
-    """Make the model call that answers a direct reply, with the candidate's own model."""
-    invocation_id = _insert(tx, variant.model, task_id=None, variant_id=variant.id, number=1)
+def attach(tx: Tx, turn: Turn, variant: Variant, model: Model | None = None) -> Invocation:
+    """Make the model call that answers a direct reply, with the candidate's own model or another;
+    an earlier one is superseded."""
+    model = model or variant.model
+    number = store.replies_before(tx, variant.id) + 1
+    invocation_id = _insert(tx, model, task_id=None, variant_id=variant.id, number=number)
     store.link_variant(tx, variant.id, invocation_id)
-    return Invocation(
-        invocation_id, turn.conversation_id, turn.id, variant.id, None, None, variant.model
-    )
+    return Invocation(invocation_id, turn.conversation_id, turn.id, variant.id, None, None, model)
 
 
 def _insert(
@@ -122,10 +123,11 @@ def settle(
             response=response,
         )
     if usage is not None:
-        _charge(tx, invocation, usage, at)
+        charge(tx, invocation, usage)
 
 
-def _charge(tx: Tx, invocation: Invocation, usage: Usage, at: int) -> None:
+def charge(tx: Tx, invocation: Invocation, usage: Usage) -> None:
+    """Write the receipt of a model call, once; its end may have been written before."""
     counts = asdict(usage)
     store.add_receipt(
         tx,
@@ -135,7 +137,7 @@ def _charge(tx: Tx, invocation: Invocation, usage: Usage, at: int) -> None:
         invocation_id=invocation.id,
         provider_id=invocation.model.provider_id,
         model_ref=invocation.model.model_ref,
-        occurred_at=at,
+        occurred_at=now(),
         **counts,
     )
     append(

@@ -144,6 +144,11 @@ def calls_before(tx: Tx, task_id: int) -> int:
     return int(tx.value("SELECT count(*) FROM invocations WHERE task_id = :id", id=task_id))
 
 
+def replies_before(tx: Tx, variant_id: int) -> int:
+    """Return how many model calls were made for a direct reply."""
+    return int(tx.value("SELECT count(*) FROM invocations WHERE variant_id = :id", id=variant_id))
+
+
 def link_variant(tx: Tx, variant_id: int, invocation_id: int) -> None:
     """Say which model call answers a direct reply."""
     tx.run(

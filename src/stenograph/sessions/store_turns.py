@@ -1,6 +1,7 @@
 """The SQL of turns that messages open and cancellations end."""
 
 from stenograph.ids import new_id
+from stenograph.runs.store import cancel_work
 from stenograph.storage.database import Row, Tx
 
 
@@ -81,6 +82,8 @@ def insert_step(
     variant_id: int,
     text: str | None,
     at: int,
+    *,
+    source: str = "user",
 ) -> int:
     """Add the step of a prompt (whose text lies with its candidate) or of a steer."""
     position = tx.value(
@@ -92,7 +95,7 @@ def insert_step(
         conversation_id=conversation_id,
         position=position,
         part=part,
-        source="user",
+        source=source,
         turn_id=turn_id,
         variant_id=variant_id,
         occurred_at=at,
@@ -112,6 +115,14 @@ def touch(tx: Tx, conversation_id: int, at: int) -> None:
 def cancel(tx: Tx, turn: Row, reason: str, at: int) -> None:
     """End a turn (a row of `open_turns`), its candidate and its run without an answer."""
     turn_id, variant_id, run_id = turn
+    if run_id is not None:
+        cancel_work(tx, run_id, at)
+    tx.run(
+        "UPDATE invocations SET status = 'canceled', terminal_at = :at"
+        " WHERE variant_id = :id AND status IN ('queued', 'running')",
+        id=variant_id,
+        at=at,
+    )
     tx.run(
         "UPDATE turns SET status = 'canceled', completed_at = :at WHERE id = :id",
         id=turn_id,
@@ -132,3 +143,17 @@ def cancel(tx: Tx, turn: Row, reason: str, at: int) -> None:
         at=at,
     )
     tx.run("UPDATE conversations SET active_turn_id = NULL WHERE active_turn_id = :id", id=turn_id)
+
+
+def unheard(tx: Tx, conversation_id: int) -> list[Row]:
+    """Return messages that became turns behind the newest step: (turn, candidate, position, role,
+    content, time), in order."""
+    return tx.rows(
+        "SELECT t.id, v.id, t.position, t.role, v.content, t.created_at"
+        " FROM turns t JOIN variants v ON v.id = t.active_variant_id"
+        " WHERE t.conversation_id = :id AND t.kind = 'message' AND t.position > coalesce("
+        "  (SELECT q.position FROM steps s JOIN turns q ON q.id = s.turn_id"
+        "   WHERE s.conversation_id = :id ORDER BY s.position DESC LIMIT 1), -1)"
+        " ORDER BY t.position",
+        id=conversation_id,
+    )

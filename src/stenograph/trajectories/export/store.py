@@ -94,16 +94,21 @@ def segments(tx: Tx, conversation_id: int) -> list[tuple[int, int | None]]:
     return [(row[0], row[1]) for row in rows] + [(conversation_id, None)]
 
 
+# A model call has its place before it has its answer; a direct reply's hangs on the candidate.
 _STEPS = """
 SELECT s.position, s.part, s.source, s.turn_id, s.variant_id, s.task_id, s.occurred_at, s.text,
   s.rest, d.message, d.reasoning, d.rest, i.model_ref, i.reasoning_effort, i.llm_call_count,
   u.id, u.prompt_tokens, u.completion_tokens, u.cached_tokens, u.cost_usd
 FROM steps s
 LEFT JOIN tasks k ON k.id = s.task_id
-LEFT JOIN invocations i ON i.id = k.selected_invocation_id
+LEFT JOIN variants v ON v.id = s.variant_id AND s.part = 'agent' AND s.task_id IS NULL
+LEFT JOIN invocations i ON i.id = coalesce(k.selected_invocation_id, v.invocation_id)
 LEFT JOIN invocation_details d ON d.invocation_id = i.id
 LEFT JOIN usage_receipts u ON u.invocation_id = i.id
 WHERE s.conversation_id = :id AND s.position > :after
+  AND (s.part <> 'agent' OR i.status = 'completed'
+    OR (s.task_id IS NULL AND v.invocation_id IS NULL
+      AND (v.source <> 'inference' OR v.details_pruned_at IS NOT NULL)))
 ORDER BY s.position LIMIT :limit
 """
 

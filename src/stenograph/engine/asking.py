@@ -1,0 +1,126 @@
+"""One round: ask a model, again where that is worth it, and write what it said."""
+
+import asyncio
+from contextlib import aclosing
+from functools import partial
+
+from stenograph.engine import budget, finish, rounds
+from stenograph.engine.choice import Failure
+from stenograph.engine.desk import Desk, OutOfTime, Stopped
+from stenograph.engine.models.answer import Response
+from stenograph.engine.models.failures import ModelFailedError
+from stenograph.engine.models.request import ModelRequest, Settings, Tool
+from stenograph.engine.models.stream import stream
+from stenograph.engine.rounds import Question, Round
+from stenograph.engine.toolbox import ToolSpec
+from stenograph.engine.work import Work
+from stenograph.runs.invocation import Invocation
+
+
+def offered(desk: Desk, work: Work) -> dict[str, ToolSpec]:
+    """Return the tools of a run by name: its provider's, and in a session `finish`."""
+    if work.is_reply:
+        return {}
+    own = (finish.SPEC,) if work.is_session else ()
+    return {spec.name: spec for spec in (*desk.toolbox.specs(work.conversation.id), *own)}
+
+
+async def ask(desk: Desk, candidate: str) -> list[str] | None:
+    """Do what is due of a candidate's rounds: returns the keys of the calls to make, [] if the
+    next round is due at once, None when the candidate has its end."""
+    due = await desk.write(lambda tx: rounds.begin(tx, desk.rules, candidate))
+    if not isinstance(due, Round):
+        return due
+    while True:
+        asked = await desk.read(lambda tx: rounds.question(tx, desk.rules, candidate, due))
+        if asked is None:
+            return None
+        if isinstance(asked, Failure):
+            end = partial(
+                rounds.give_up,
+                candidate=candidate,
+                due=due,
+                reason=asked.kind,
+                message=asked.message,
+            )
+            await desk.write(end)
+            return None
+        try:
+            answered = await _attempt(desk, asked, due)
+        except Stopped:
+            return None
+        except OutOfTime:
+            await desk.write(lambda tx: rounds.run_out(tx, candidate, due))
+            return None
+        if answered is not None:
+            made, response = answered
+            hear = partial(rounds.hear, candidate=candidate, made=made, due=due, response=response)
+            return await desk.write(hear)
+
+
+async def _attempt(desk: Desk, asked: Question, due: Round) -> tuple[Invocation, Response] | None:
+    """Make one model call; None: it failed, which is written. Raises `Stopped`, `OutOfTime`."""
+    work = asked.work
+    left = budget.seconds_left(work, budget.read(work.options))
+    if asked.wait:
+        await desk.unless_ended(work, _pause(desk, asked.wait), left)
+        left = budget.seconds_left(work, budget.read(work.options))
+    tools = offered(desk, work)
+    made = await desk.write(lambda tx: rounds.ask(tx, asked, due, sorted(tools)))
+    if made is None:
+        raise Stopped
+    request = ModelRequest(
+        model=asked.choice.id,
+        messages=asked.messages,
+        tools=tuple(Tool(it.name, it.description, it.parameters) for it in tools.values()),
+        settings=Settings(
+            reasoning_enabled=made.model.reasoning_enabled,
+            reasoning_effort=made.model.reasoning_effort,
+            cache=due.key is not None,
+        ),
+        attempt=asked.choice.attempt,
+    )
+    try:
+        response = await desk.unless_ended(work, _listen(desk, work, request), left)
+    except ModelFailedError as failure:
+        await _miss(desk, work, made, failure)
+        desk.watch(work, None)
+        return None
+    except Stopped:
+        await _miss(desk, work, made, _hung_up("The turn ended meanwhile"))
+        raise
+    except OutOfTime:
+        await _miss(desk, work, made, _hung_up("The time was up"), at_deadline=True)
+        raise
+    return made, response
+
+
+async def _pause(desk: Desk, seconds: float) -> None:
+    await desk.pause(seconds)
+
+
+async def _listen(desk: Desk, work: Work, request: ModelRequest) -> Response:
+    credentials = await asyncio.to_thread(desk.credentials, work.organization_id, request.model)
+    async with aclosing(stream(request, credentials)) as heard:
+        async for event in heard:
+            if isinstance(event, Response):
+                return event
+            desk.watch(work, event)
+    raise ModelFailedError("interrupted", "The answer broke off before its end")
+
+
+def _hung_up(why: str) -> ModelFailedError:
+    return ModelFailedError("interrupted", why)
+
+
+async def _miss(
+    desk: Desk,
+    work: Work,
+    made: Invocation,
+    failure: ModelFailedError,
+    *,
+    at_deadline: bool = False,
+) -> None:
+    await desk.write(
+        lambda tx: rounds.miss(tx, work.candidate, made, failure, at_deadline=at_deadline)
+    )

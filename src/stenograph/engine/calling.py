@@ -1,0 +1,47 @@
+"""One tool call, from its beginning to what came of it."""
+
+import structlog
+
+from stenograph.engine import budget, calls
+from stenograph.engine.asking import offered
+from stenograph.engine.calls import Begun
+from stenograph.engine.desk import Desk, OutOfTime, Stopped
+from stenograph.engine.toolbox import ToolOutcome
+from stenograph.engine.work import load
+
+_log = structlog.get_logger()
+
+
+async def call(desk: Desk, candidate: str, key: str) -> None:
+    """Make a call of a candidate's run, unless it is settled."""
+    work = await desk.read(lambda tx: load(tx, candidate))
+    if work is None:
+        return
+    tools = offered(desk, work)
+    begun = await desk.write(lambda tx: calls.begin(tx, candidate, key, tools))
+    if begun is None:
+        return
+    try:
+        outcome = await _outcome(desk, begun)
+    except Stopped:
+        return
+    await desk.write(lambda tx: calls.settle(tx, candidate, key, outcome))
+
+
+async def _outcome(desk: Desk, begun: Begun) -> ToolOutcome:
+    work = begun.work
+    left = budget.seconds_left(work, budget.read(work.options))
+
+    async def do() -> ToolOutcome:
+        return await desk.toolbox.call(begun.name, begun.arguments, begun.context)
+
+    try:
+        return await desk.unless_ended(work, do(), left)
+    except Stopped:
+        raise
+    except OutOfTime:
+        return ToolOutcome("timed_out", "The time of the turn was up.")
+    except Exception as problem:
+        # A tool may raise anything; its run has to hear of it and go on.
+        _log.warning("tool_raised", tool=begun.name, error=type(problem).__name__)
+        return ToolOutcome("failed", f"{type(problem).__name__}: {problem}")

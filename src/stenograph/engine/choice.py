@@ -1,0 +1,109 @@
+"""Which model answers, how it is set, and which one when it fails."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from stenograph.conversations.variant import Model
+from stenograph.engine.models import catalog
+from stenograph.engine.models.catalog import ModelId
+from stenograph.engine.models.failures import ModelFailedError, Patience, wait_before_retry
+from stenograph.engine.work import Work
+from stenograph.storage.database import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the server was told about models; the names are those of `models.catalog.parse`.
+
+    `fallbacks`: by a model's name (`provider/model`), who is asked when it has failed for good.
+    """
+
+    model: str = "dev/thinker"
+    fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    endpoints: Sequence[str] = ()
+    patience: Patience = field(default_factory=Patience)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whom to ask next. `attempt` counts this model's, from 1."""
+
+    id: ModelId
+    model: Model
+    attempt: int
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """How a model call failed, as it is kept beside the call."""
+
+    kind: str
+    message: str
+    retry_after: float | None = None
+
+
+class InvocationRest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What of a model call has no column; `extra` and `metrics` are also an export's."""
+
+    failure: Failure | None = None
+    extra: dict[str, dict[str, int]] | msgspec.UnsetType = msgspec.UNSET
+    metrics: dict[str, dict[str, int]] | None = None
+
+
+def candidates(work: Work, rules: Rules) -> list[tuple[ModelId, Model]]:
+    """Return who may be asked, the wanted model first, each with its effective settings.
+
+    Raises `InvalidInputError` `invalid_model` or `RefusedError` `unsupported_reasoning_effort`.
+    """
+    asked = work.variant.model
+    if asked.provider_id is not None and asked.model_ref is not None:
+        wanted = ModelId(asked.provider_id, asked.model_ref)
+    else:
+        wanted = catalog.parse(asked.model_ref or work.model or rules.model, rules.endpoints)
+    # The session's effort is meant for the session's model.
+    effort = asked.reasoning_effort
+    if effort is None and asked.model_ref in (None, work.model):
+        effort = work.effort
+    found = [(wanted, _frozen(wanted, asked.reasoning_enabled, effort))]
+    for name in rules.fallbacks.get(str(wanted), ()):
+        # Another model starts from its own defaults (agent-api.md 4.2).
+        other = catalog.parse(name, rules.endpoints)
+        found.append((other, _frozen(other, None, None)))
+    return found
+
+
+def _frozen(wanted: ModelId, enabled: bool | None, effort: str | None) -> Model:
+    can = catalog.effective(wanted, enabled, effort)
+    return Model(wanted.provider_id, wanted.model_ref, can.reasoning_enabled, can.reasoning_effort)
+
+
+def next_choice(
+    tried: Sequence[Row], candidates: Sequence[tuple[ModelId, Model]], rules: Rules
+) -> tuple[Choice, float] | Failure:
+    """Return whom to ask after what was tried (rows of `store.attempts`), and how many seconds to
+    wait before; or the last failure, when nobody is left."""
+    last: Failure | None = None
+    for wanted, model in candidates:
+        failures = [
+            failure
+            for _, status, provider, ref, *_, rest in tried
+            if status == "failed" and (provider, ref) == (wanted.provider_id, wanted.model_ref)
+            if (failure := _read(rest)) is not None
+        ]
+        if not failures:
+            return Choice(wanted, model, 1), 0.0
+        last = failures[-1]
+        wait = wait_before_retry(
+            ModelFailedError(last.kind, last.message, retry_after=last.retry_after),  # type: ignore[arg-type]
+            len(failures),
+            rules.patience,
+        )
+        if wait is not None:
+            return Choice(wanted, model, len(failures) + 1), wait
+    assert last is not None
+    return last
+
+
+def _read(rest: str | None) -> Failure | None:
+    return None if rest is None else msgspec.json.decode(rest, type=InvocationRest).failure

@@ -1,0 +1,143 @@
+"""The workflow that drives a candidate, and the engine that keeps such workflows going.
+
+Importing this costs a second and 50 MB (DBOS); `engine.Engine` does so when the first candidate
+waits.
+"""
+
+import asyncio
+import functools
+from pathlib import Path
+
+import sqlalchemy
+import structlog
+from dbos import DBOS, DBOSConfig, SetWorkflowID
+
+from stenograph.engine import ending
+from stenograph.engine.asking import ask
+from stenograph.engine.calling import call
+from stenograph.engine.desk import Desk
+from stenograph.engine.work import hold
+from stenograph.storage.database import Tx
+
+_log = structlog.get_logger()
+
+#: Says which shape of the workflow wrote a log of steps; raise it when `_drive` changes.
+_SHAPE = "1"
+_PRAGMAS = (
+    "busy_timeout = 30000",
+    "foreign_keys = ON",
+    "journal_mode = WAL",
+    "synchronous = NORMAL",
+)
+#: How a workflow stands that nobody goes on with by itself.
+_OVER = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
+
+#: What the workflows of this process work with; DBOS is one to a process too.
+_desk: Desk | None = None
+_running: "set[asyncio.Task[object]]" = set()
+
+
+def launch(desk: Desk, url: str, schema: str, executor: str) -> None:
+    """Start DBOS over its system database, and let it take up what this executor left.
+
+    `url` is `sqlite:///…` or `postgresql://…` (with `schema`). Called on the loop that runs.
+    """
+    global _desk
+    _desk = desk
+    config: DBOSConfig = {
+        "name": "stenograph",
+        "system_database_url": url,
+        "dbos_system_schema": schema,
+        "application_version": _SHAPE,
+        "executor_id": executor,
+        "log_level": "ERROR",
+    }
+    if url.startswith("sqlite:///"):
+        config["system_database_engine"] = _sqlite(Path(url.removeprefix("sqlite:///")))
+    DBOS(config=config)
+    DBOS.launch()
+
+
+async def stop() -> None:
+    """Leave off: what is under way is taken up by the next start."""
+    global _desk
+    working = list(_running)
+    for task in working:
+        task.cancel()
+    await asyncio.gather(*working, return_exceptions=True)
+    DBOS.destroy()
+    _desk = None
+
+
+async def begin(candidate: str) -> None:
+    """See to it that a workflow drives the candidate: once, however often this is called."""
+    number = 0
+    workflow = candidate
+    # A workflow that is over and left its candidate waiting was overtaken by the record.
+    while (status := await DBOS.get_workflow_status_async(workflow)) and status.status in _OVER:
+        number += 1
+        workflow = f"{candidate}.{number}"
+    with SetWorkflowID(workflow):
+        await DBOS.start_workflow_async(_drive, candidate)
+
+
+@DBOS.workflow(name="drive")
+async def _drive(candidate: str) -> None:
+    """Alternate between the model and what it calls until the candidate has its end."""
+    desk = _desk
+    task = asyncio.current_task()
+    assert desk is not None
+    assert task is not None
+    _running.add(task)
+    try:
+        while (keys := await DBOS.run_step_async({"name": "ask"}, _ask, candidate)) is not None:
+            await asyncio.gather(
+                *(DBOS.run_step_async({"name": "call"}, _call, candidate, key) for key in keys)
+            )
+    finally:
+        _running.discard(task)
+
+
+async def _ask(candidate: str) -> list[str] | None:
+    assert _desk is not None
+    try:
+        return await ask(_desk, candidate)
+    except Exception as error:
+        await _surprised(_desk, candidate, error)
+        return None
+
+
+async def _call(candidate: str, key: str) -> None:
+    assert _desk is not None
+    try:
+        await call(_desk, candidate, key)
+    except Exception as error:
+        await _surprised(_desk, candidate, error)
+
+
+async def _surprised(desk: Desk, candidate: str, error: Exception) -> None:
+    """A fault of ours ends the turn and says so; nobody should wait for ever."""
+    _log.error("run_failed", candidate=candidate, exc_info=error)
+
+    def end(tx: Tx) -> None:
+        work = hold(tx, candidate)
+        if work is not None and not work.settled:
+            ending.fail(tx, work, "failed", "internal_error")
+
+    await desk.write(end)
+
+
+def _sqlite(path: Path) -> sqlalchemy.Engine:
+    """Open the system database as fast as its content allows: the record is what must not be
+    lost, and losing the last of these commits loses nothing (docs/decisions/0030)."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.touch(mode=0o600)
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
+
+    @functools.partial(sqlalchemy.event.listens_for, engine, "connect")()
+    def prepare(connection: sqlalchemy.engine.interfaces.DBAPIConnection, _: object) -> None:
+        connection.isolation_level = "IMMEDIATE"
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine

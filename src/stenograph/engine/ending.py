@@ -1,0 +1,133 @@
+"""How a candidate ends: its answer, its failure, its cancellation, each in all readings at once.
+
+The caller holds the conversation.
+"""
+
+from typing import Literal, TypeAlias
+
+from stenograph.clock import now
+from stenograph.conversations import input as inputs
+from stenograph.conversations import variant as variants
+from stenograph.conversations.variant import Model
+from stenograph.engine import store
+from stenograph.engine.work import Work, load
+from stenograph.events import waiting
+from stenograph.runs import run as runs
+from stenograph.sessions import store as sessions
+from stenograph.sessions.activity import STATUS
+from stenograph.sessions.ending import CANCELLED
+from stenograph.sessions.messages import Message, Outcome, replace_reply
+from stenograph.storage.database import Tx
+
+End: TypeAlias = Literal["failed", "canceled", "timed_out"]
+
+#: The public words (reason-api.md 1) for why no answer came; any other is `resource_unavailable`.
+_CLASSES = {
+    "rate_limited": "rate_limit_exceeded",
+    "quota_exhausted": "quota_exhausted",
+    "unauthorized": "agent_model_key_missing",
+    "invalid_request": "invalid_request",
+    "context_too_long": "request_too_large",
+    "refused": "invalid_request",
+    "invalid_model": "invalid_model",
+    "unsupported_reasoning_effort": "invalid_reasoning_effort",
+    "invalid_execution_budget": "invalid_request",
+    CANCELLED: CANCELLED,
+}
+
+
+def deliver(
+    tx: Tx,
+    work: Work,
+    content: str,
+    model: Model,
+    *,
+    outcome: Outcome = "success",
+    reasoning: str | None = None,
+    reasoning_trace: str | None = None,
+) -> None:
+    """Give a candidate its answer; a regenerated one is shown from here on.
+
+    Reasoning and trace are for a direct reply, which adopts them.
+    """
+    if work.run is not None:
+        runs.move(tx, work.run, "completed")
+    variants.settle(
+        tx,
+        work.turn,
+        work.variant,
+        "completed",
+        content=content,
+        reasoning=reasoning,
+        reasoning_trace=reasoning_trace,
+        model=model,
+    )
+    if not work.is_shown:
+        settled = variants.find(tx, work.turn, work.candidate)
+        variants.activate(tx, work.turn, settled)
+    _reply(tx, work, "completed", outcome)
+    if work.is_session:
+        _end_session(tx, work, status="exit", outcome=outcome, error_class=None, reason_code=None)
+    inputs.advance(tx, work.conversation)
+
+
+def fail(tx: Tx, work: Work, status: End, reason: str) -> None:
+    """End a candidate without an answer; what it has not finished ends with it.
+
+    Its turn and session stand by it only if the turn shows it: an answer that stays shown while it
+    is regenerated stays what it is. `reason` is a word for machines.
+    """
+    if work.run is not None:
+        runs.cancel(tx, work.run, reason)
+    store.cancel_reply(tx, work.variant.id, now())
+    variants.settle(tx, work.turn, work.variant, status, failure_reason=reason)
+    canceled = status == "canceled"
+    if work.is_shown:
+        outcome: Outcome | None = None if canceled else "failure"
+        _reply(tx, work, status, outcome)
+        if work.is_session:
+            _end_session(
+                tx,
+                work,
+                status=STATUS[status],
+                outcome=outcome,
+                error_class=None if canceled else error_class(reason),
+                reason_code=reason,
+            )
+    elif work.is_session:
+        _end_session(tx, work, status=STATUS[work.turn.status])
+    inputs.advance(tx, work.conversation)
+
+
+def cancel(tx: Tx, candidate: str, reason: str = CANCELLED) -> bool:
+    """Cancel a candidate whose conversation the caller holds; False: it had its end already."""
+    work = load(tx, candidate)
+    if work is None or work.settled:
+        return False
+    fail(tx, work, "canceled", reason)
+    return True
+
+
+def error_class(reason: str) -> str:
+    """Return the public word for a failure's reason."""
+    if reason.startswith("budget_"):
+        return "quota_exhausted"
+    return _CLASSES.get(reason, "resource_unavailable")
+
+
+def _reply(tx: Tx, work: Work, status: str, outcome: Outcome | None) -> None:
+    reply = Message(
+        "reply",
+        "assistant",
+        work.turn.id,
+        work.variant.id,
+        status=STATUS[status],
+        outcome=outcome,
+        created_at=now(),
+    )
+    replace_reply(tx, work.conversation.id, reply)
+
+
+def _end_session(tx: Tx, work: Work, **facts: str | None) -> None:
+    sessions.update(tx, work.conversation.id, ended_at=now(), **facts)
+    tx.after_commit(lambda: waiting.announce(work.conversation.id))

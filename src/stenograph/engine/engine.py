@@ -1,0 +1,93 @@
+"""The engine of a process: it hears of candidates, and looks for those it has not heard of."""
+
+import asyncio
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from stenograph.engine import bell, store
+from stenograph.engine.desk import Desk
+
+_log = structlog.get_logger()
+
+#: Seconds between two looks for candidates that nobody here has heard of.
+LOOK = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where DBOS keeps its log of steps: `sqlite:///…`, or a PostgreSQL database with a schema.
+
+    `executor` names the process; started again under the same name it takes up what it left.
+    """
+
+    url: str
+    schema: str = "dbos"
+    executor: str = "local"
+
+
+@dataclass(slots=True)
+class Engine:
+    """Started and stopped on one loop, on which its runs live. One to a process."""
+
+    desk: Desk
+    place: Place
+    _launched: bool = False
+    _heard: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
+    _begun: set[str] = field(default_factory=set)
+    _working: "list[asyncio.Task[None]]" = field(default_factory=list)
+    _deafen: Callable[[], None] | None = None
+
+    async def start(self) -> None:
+        """Listen, and take up what was left. DBOS is loaded when there is something to do."""
+        loop = asyncio.get_running_loop()
+
+        def hear(candidate: str) -> None:
+            loop.call_soon_threadsafe(self._heard.put_nowait, candidate)
+
+        self._deafen = bell.listen(hear)
+        self._working = [asyncio.create_task(self._begin_each()), asyncio.create_task(self._look())]
+
+    async def stop(self) -> None:
+        """Leave off; the next start goes on where each run stands."""
+        if self._deafen is not None:
+            self._deafen()
+        for task in self._working:
+            task.cancel()
+        await asyncio.gather(*self._working, return_exceptions=True)
+        if self._launched:
+            from stenograph.engine import drive
+
+            await drive.stop()
+        self.desk.threads.shutdown(wait=False)
+
+    async def _begin_each(self) -> None:
+        while True:
+            candidate = await self._heard.get()
+            if candidate in self._begun:
+                continue
+            try:
+                await self._begin(candidate)
+            except Exception as error:
+                # It stays unsettled in the record, so the next look brings it back.
+                _log.error("run_not_begun", candidate=candidate, exc_info=error)
+
+    async def _begin(self, candidate: str) -> None:
+        if not self._launched:
+            drive = await asyncio.to_thread(importlib.import_module, "stenograph.engine.drive")
+            drive.launch(self.desk, self.place.url, self.place.schema, self.place.executor)
+            self._launched = True
+        from stenograph.engine import drive as driving
+
+        await driving.begin(candidate)
+        self._begun.add(candidate)
+
+    async def _look(self) -> None:
+        while True:
+            waiting = await self.desk.read(store.unsettled)
+            self._begun.intersection_update(waiting)
+            for candidate in waiting:
+                self._heard.put_nowait(candidate)
+            await asyncio.sleep(LOOK)

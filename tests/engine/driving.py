@@ -1,0 +1,137 @@
+"""An engine over a test's database, with tools that a scene can call and a log of their calls."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from stenograph.accounts.access import Caller
+from stenograph.engine import start, store
+from stenograph.engine.choice import Rules
+from stenograph.engine.desk import Desk
+from stenograph.engine.engine import Engine, Place
+from stenograph.engine.models.credentials import Credentials
+from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
+from stenograph.sessions.creation import NewSession
+from stenograph.sessions.sending import NewMessage
+from stenograph.storage.database import Database, Tx
+
+T = TypeVar("T")
+
+#: Seconds after which a run that should have ended is a failed test.
+PATIENCE = 30
+
+
+@dataclass
+class Tools:
+    """`read_file` says what it read, `list_files` one name, `big` a million and one characters,
+    `broken` raises, `slow` takes until it is cancelled. `made`: the calls, by name and path."""
+
+    made: list[tuple[str, dict[str, Any], bool]] = field(default_factory=list)
+    log: Path | None = None
+
+    def specs(self, conversation_id: int) -> tuple[ToolSpec, ...]:
+        names = ("read_file", "list_files", "big", "broken", "slow", "binary")
+        return tuple(ToolSpec(name, f"The tool {name}.") for name in names)
+
+    async def call(self, name: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
+        self.made.append((name, arguments, context.resumed))
+        if self.log is not None:
+            with self.log.open("a") as file:
+                file.write(f"{context.candidate} {context.key} {int(context.resumed)}\n")
+        match name:
+            case "read_file":
+                return ToolOutcome("completed", f"the content of {arguments.get('path')}")
+            case "list_files":
+                return ToolOutcome("completed", "README.md")
+            case "big":
+                return ToolOutcome("completed", "0123456789" * 100_000 + "!")
+            case "binary":
+                return ToolOutcome("completed", "\x00\ud800 and words")
+            case "broken":
+                raise ValueError("it fell apart")
+            case _:
+                await asyncio.sleep(PATIENCE)
+                return ToolOutcome("completed", "at last")
+
+
+@dataclass
+class Driven:
+    """A database whose engine is driven to the end of all work by `settle`."""
+
+    database: Database
+    owner: Caller
+    place: Place
+    tools: Tools = field(default_factory=Tools)
+    rules: Rules = field(default_factory=Rules)
+    waits: list[float] = field(default_factory=list)
+    watch: Callable[..., None] | None = None
+
+    def desk(self) -> Desk:
+        async def pause(seconds: float) -> None:
+            self.waits.append(seconds)
+
+        more = {} if self.watch is None else {"watch": self.watch}
+        return Desk(
+            self.database,
+            lambda organization, model: Credentials(),
+            self.tools,
+            self.rules,
+            pause,
+            **more,
+        )
+
+    def during(self, act: Callable[[], Any]) -> None:
+        """Start the engine, await `act`, and stop the engine."""
+
+        async def run() -> None:
+            engine = Engine(self.desk(), self.place)
+            await engine.start()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await act()
+            finally:
+                await engine.stop()
+
+        asyncio.run(run())
+
+    def settle(self) -> None:
+        """Drive everything that waits to its end."""
+        self.during(self.settled)
+
+    async def settled(self) -> None:
+        while self.read(store.unsettled):
+            await asyncio.sleep(0.01)
+
+    async def until(self, look: Callable[[Tx], Any]) -> Any:
+        """Wait until a look over the record finds something, and return it."""
+        while not (found := self.read(look)):
+            await asyncio.sleep(0.01)
+        return found
+
+    def read(self, look: Callable[[Tx], T]) -> T:
+        with self.database.read() as tx:
+            return look(tx)
+
+    def write(self, act: Callable[[Tx], T]) -> T:
+        return self.database.write(act)
+
+    def open(self, prompt: str, **facts: Any) -> str:
+        """Open a session with a prompt; returns its public id."""
+        new = NewSession(**facts)
+        return self.write(lambda tx: start.open_session(tx, self.owner, new, prompt)).public_id
+
+    def say(self, session_id: str, text: str, **more: Any) -> None:
+        new = NewMessage(text, **more)
+        self.write(lambda tx: start.say_to_session(tx, self.owner, session_id, new))
+
+    def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
+        return self.read(lambda tx: tx.rows(sql, **params))
+
+
+@contextmanager
+def scene(text: str) -> Iterator[str]:
+    """Write a prompt with a scene of its own."""
+    yield f"```dev-scene\n{text}```"
