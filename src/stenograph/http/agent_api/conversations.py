@@ -29,6 +29,7 @@ from stenograph.http.agent_api.common import (
 from stenograph.http.context import Ctx
 from stenograph.http.parameters import Choice, Flag
 from stenograph.http.route import Answer, Route, get, post
+from stenograph.sessions import conversing
 from stenograph.storage.database import Tx
 
 SIDE = Flag(name="side", about="Only side conversations.")
@@ -230,6 +231,7 @@ async def create_conversation(ctx: Ctx, workspace: str) -> Answer:
                 access_default=named.default,
                 entries=[_entry(entry) for entry in named.entries],
             )
+            conversing.begin(tx, ctx.caller, made.id)
             return made.public_id, document(ctx, tx, made)
 
         def again(public_id: str) -> wire.ConversationAnswer:

@@ -10,6 +10,7 @@ from stenograph.http.agent_api import wire, wire_turns
 from stenograph.http.agent_api.common import INCLUDE_HIDDEN, C, Mask, mask, speaker
 from stenograph.http.context import Ctx
 from stenograph.http.route import Answer, Route, get, post
+from stenograph.sessions import conversing
 from stenograph.storage.database import Tx
 
 #: What only an input that a model answers may say.
@@ -96,6 +97,7 @@ async def create_input(ctx: Ctx, workspace: str, conversation: str) -> Answer:
                 visible_in_context=new.visible_in_context,
                 expected=Expected(new.expected_context_revision, new.expected_tail_turn_public_id),
             )
+            conversing.catch_up(tx, found.id)
             return made.public_id, wire_turns.InputAnswer(input=_row(made, 1, cover))
 
         def again(public_id: str) -> wire_turns.InputAnswer:

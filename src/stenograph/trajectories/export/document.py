@@ -230,14 +230,17 @@ def _columns(row: StepRow, turn: TurnRow | None, calls: Iterable[Row]) -> StepCo
     if row.receipt_id is not None:
         usage = (row.prompt_tokens, row.completion_tokens, row.cached_tokens, row.cost_usd)
     text = row.message if row.part == "agent" else row.text
-    if text is None and turn is not None and row.part == "prompt":
-        text = turn.prompt
+    count = row.llm_call_count
+    if text is None and turn is not None and row.task_id is None:
+        # A prompt, or a message that somebody posted without asking a model.
+        text = turn.content if turn.prompt is None else turn.prompt
+        count = 0 if row.part == "agent" else count
     return StepColumns(
         text=text or "",
         reasoning=row.reasoning,
         model=row.model,
         effort=row.effort,
-        llm_call_count=row.llm_call_count,
+        llm_call_count=count,
         occurred_at=row.occurred_at,
         rest=row.invocation_rest if row.part == "agent" else row.rest,
         calls=[

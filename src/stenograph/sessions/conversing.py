@@ -1,0 +1,60 @@
+"""Conversations that began in the Agent API are sessions like any other (design.md 1).
+
+They get the facts of a session when they are made, and what is said in them as messages gets its
+place in the feed and in the trajectory. The words stay where they are, with the candidate.
+"""
+
+from typing import Literal
+
+from stenograph.accounts.access import Caller
+from stenograph.clock import now
+from stenograph.sessions import messages, store
+from stenograph.sessions import store_turns as turns
+from stenograph.sessions.messages import Message
+from stenograph.storage.database import Tx
+
+#: By the role of a message: the part its step has in the trajectory, and who says so there.
+_STEPS: dict[str, tuple[str, str]] = {"user": ("prompt", "user"), "assistant": ("agent", "agent")}
+
+
+def begin(tx: Tx, caller: Caller, conversation_id: int) -> None:
+    """Give a conversation that was just made the facts of a session that waits for nothing."""
+    at = now()
+    store.insert_session(
+        tx,
+        conversation_id,
+        organization_id=caller.organization_id,
+        owner_id=caller.principal_id,
+        mode="standard",
+        status="exit",
+        tags="[]",
+        options="{}",
+        created_at=at,
+        started_at=at,
+    )
+
+
+def catch_up(tx: Tx, conversation_id: int) -> None:
+    """Put messages that became turns, and are not there yet, into the feed and the trajectory.
+
+    A message of the role system or tool has a step and is in no feed, which knows neither role.
+    """
+    for turn_id, variant_id, position, role, content, at in turns.unheard(tx, conversation_id):
+        part, source = _STEPS.get(role, ("system", "system"))
+        turns.insert_step(
+            tx,
+            conversation_id,
+            part,
+            turn_id,
+            variant_id,
+            content if part == "system" else None,
+            at,
+            source=source,
+        )
+        if part == "system":
+            continue
+        speaker: Literal["user", "assistant"] = "user" if part == "prompt" else "assistant"
+        kind: messages.Kind = "prompt" if position == 0 and speaker == "user" else "message"
+        messages.append(
+            tx, conversation_id, Message(kind, speaker, turn_id, variant_id, created_at=at)
+        )
