@@ -30,7 +30,8 @@ def parse_iso(text: str) -> int | None:
     """Read an RFC 3339 or ISO 8601 moment; a time without zone is UTC. None if it is not one.
 
     None also for the few hours at both ends of the calendar that no UTC date of the years 1 to
-    9999 names. The accepted forms are those of `datetime.fromisoformat`, as ATIF requires (RFC 0001).
+    9999 names. The accepted forms are those of `datetime.fromisoformat`, as ATIF requires
+    (RFC 0001).
     """
     try:
         moment = datetime.fromisoformat(text)
