@@ -1,8 +1,7 @@
 """An engine over a test's database, with tools that a scene can call and a log of their calls."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -131,7 +130,6 @@ class Driven:
         return self.read(lambda tx: tx.rows(sql, **params))
 
 
-@contextmanager
-def scene(text: str) -> Iterator[str]:
-    """Write a prompt with a scene of its own."""
-    yield f"```dev-scene\n{text}```"
+def scene(text: str) -> str:
+    """Write a prompt that brings a scene of its own."""
+    return f"```dev-scene\n{text}```"
