@@ -88,14 +88,18 @@ class Batch:
         self.rows.setdefault(table, []).append(row)
 
     def _round(self, place: Place, draft: StepDraft, columns: StepColumns) -> int:
-        """Add a model task `r<n>` with its selected invocation and its calls `r<n+1>t<i>`."""
+        """Add a model task `r<n>` with its selected invocation and its calls `r<n+1>t<i>`.
+
+        A log gives a step one time, so no task has a beginning and an end of it: a call has begun
+        then, and ended when its result came, where that is told.
+        """
         at = columns.occurred_at or now()
         task_id, invocation_id = next(self.ids["tasks"]), next(self.ids["invocations"])
         self._add(
             "tasks",
             (
                 task_id, place.run_id, f"r{place.round}", "model_task", "completed", "visible", 1,
-                None, None, None, None, None, invocation_id, at, at, at,
+                None, None, None, None, None, invocation_id, None, at, at,
             ),
         )  # fmt: skip
         self._add(
@@ -144,7 +148,7 @@ class Batch:
             script = extras[call.tool_call_id].get("parent_tool_call_id")
             parent = parents.get(script) if isinstance(script, str) else None
             status = _status(draft, call)
-            done = _time(draft, call) or at
+            done = _time(draft, call)
             key = f"r{place.round + 1}t{index}"
             self._add(
                 "tasks",
@@ -163,7 +167,7 @@ class Batch:
                     run_id=place.run_id,
                     task_id=task_id,
                     payload={"task_key": key, "status": status},
-                    occurred_at=done,
+                    occurred_at=at if done is None else done,
                 )
             )
 
