@@ -2,9 +2,11 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000
+MINUTE = 60 * SECOND
 DAY = 86_400 * SECOND
 _FIRST = (datetime.min.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 _LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
@@ -17,8 +19,16 @@ def now() -> int:
 
 def iso(at: int) -> str:
     """Write a moment with as many fraction digits as it has: `2026-12-01T09:00:05.25Z`."""
-    text = (EPOCH + timedelta(microseconds=at)).replace(tzinfo=None).isoformat()
-    return (text.rstrip("0") if "." in text else text) + "Z"
+    minute, within = divmod(at, MINUTE)
+    second, fraction = divmod(within, SECOND)
+    text = f"{_minute(minute)}{second:02}"
+    return f"{text}.{fraction:06}".rstrip("0") + "Z" if fraction else text + "Z"
+
+
+@lru_cache(maxsize=1024)
+def _minute(number: int) -> str:
+    """Write a minute since the epoch as `2026-12-01T09:00:`; moments on one page share few."""
+    return (EPOCH + timedelta(minutes=number)).isoformat()[:17]
 
 
 def iso_seconds(at: int) -> str:

@@ -1,10 +1,11 @@
 """A session as an ATIF document, written step by step (seed: export-session-trajectory.md).
 
-Rows are read in chunks and encoded at once; an export of any length holds one chunk in memory.
+Rows are read in chunks and encoded at once; an export of any length holds two chunks in memory.
 Masking comes last, over the encoded steps: a chunk that a scan finds clean goes out as it is.
 """
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,9 @@ from stenograph.trajectories.redaction.redactor import Redactor
 
 #: How deep subagents may nest in a document.
 MAX_DEPTH = 32
+
+#: Chunks are scanned here while the next is read: a scan holds no lock of the interpreter.
+_SCANNERS = ThreadPoolExecutor(2, thread_name_prefix="redaction")
 
 _encode = msgspec.json.encode
 _decode_step = msgspec.json.Decoder(Step).decode
@@ -80,7 +84,7 @@ def _document(
     yield b'"agent":%b,' % _encode(redactor.struct(agent))
     yield b'"steps":['
     pruned = work.pruned_turns
-    yield from _steps(work, facts, totals)
+    yield from _written(work, _steps(work, facts, totals))
     yield b"]"
     yield from _subagents(work, conversation_id, totals, depth)
     claimed = document.get("final_metrics") or {}
@@ -158,13 +162,13 @@ class _Pruned:
     at: int | None = None
 
 
-def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[bytes]:
+def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[list[Step]]:
+    """Return the steps in order, chunk by chunk."""
     tx = work.tx
     for conversation_id, boundary in store.segments(tx, facts.conversation_id):
         copied = boundary is not None
         pruned = _Pruned()
         for chunk in store.steps(tx, facts.conversation_id, conversation_id, boundary):
-            before = totals.steps
             steps: list[Step] = []
             for row in chunk.steps:
                 turn = chunk.turns[row.turn_id] if row.turn_id is not None else None
@@ -181,32 +185,31 @@ def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[bytes
                 columns = _columns(row, turn, chunk.calls.get(row.task_id or 0, ()))
                 step = join(totals.steps, row.source, columns)
                 if row.part == "agent":
-                    work.excerpts += sum(call.excerpt for call in columns.calls)
+                    if columns.calls:
+                        work.excerpts += sum([call.excerpt for call in columns.calls])
                     work.without_build += not facts.runs_here
                     _account(step, columns, totals, copied)
                 if copied:
                     step.is_copied_context = True
                     step.metrics = None
                 steps.append(step)
-            yield from _written(work, steps, first=before == 0)
-        before = totals.steps
+            yield steps
         steps = []
         _answer(steps, pruned, totals, copied)
-        yield from _written(work, steps, first=before == 0)
-    yield from _remaining(work, facts, totals)
+        yield steps
+    yield _remaining(work, facts, totals)
 
 
-def _remaining(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[bytes]:
-    """Write prompts that still wait for an agent; a document has at least one step."""
+def _remaining(work: _Export, facts: SessionFacts, totals: Totals) -> list[Step]:
+    """Return prompts that still wait for an agent; a document has at least one step."""
     steps: list[Step] = []
-    before = totals.steps
     for text, at in store.prompts_without_steps(work.tx, facts.conversation_id):
         totals.steps += 1
         steps.append(join(totals.steps, "user", _text_columns(text, at)))
     if totals.steps == 0:
         totals.steps = 1
         steps.append(Step(step_id=1, source="system", message=""))
-    yield from _written(work, steps, first=before == 0)
+    return steps
 
 
 def _answer(steps: list[Step], pruned: _Pruned, totals: Totals, copied: bool) -> None:
@@ -245,7 +248,7 @@ def _columns(row: StepRow, turn: TurnRow | None, calls: Iterable[Row]) -> StepCo
         rest=row.invocation_rest if row.part == "agent" else row.rest,
         calls=[
             CallColumns(call_id, name, input or "{}", output, rest, output is not None)
-            for call_id, name, input, output, rest in calls
+            for _, call_id, name, input, output, rest in calls
         ],
         usage=usage,
         copied=False,
@@ -271,16 +274,34 @@ def _account(step: Step, columns: StepColumns, totals: Totals, copied: bool) -> 
         totals.cost_known = False
 
 
-def _written(work: _Export, steps: list[Step], *, first: bool) -> Iterator[bytes]:
+def _written(work: _Export, chunks: Iterator[list[Step]]) -> Iterator[bytes]:
     """Encode steps and mask what needs it. Yields without the brackets around them."""
-    if not steps:
-        return
-    encoded = _encode(steps)
-    if not work.redactor.clean(encoded):
-        encoded = b",".join(_masked(work.redactor, step) for step in steps)
-    else:
-        encoded = encoded[1:-1]
-    yield encoded if first else b"," + encoded
+    lead = b""
+    for encoded in _masked_chunks(work.redactor, chunks):
+        yield b"".join((lead, memoryview(encoded)[1:-1]))
+        lead = b","
+
+
+def _masked_chunks(redactor: Redactor, chunks: Iterator[list[Step]]) -> Iterator[bytes]:
+    """Return each chunk that holds steps as a JSON array, fit to leave."""
+    waiting: tuple[list[Step], bytes, Future[bool]] | None = None
+    for steps in chunks:
+        if steps:
+            encoded = _encode(steps)
+            scan = _SCANNERS.submit(redactor.clean, encoded)
+            if waiting is not None:
+                yield _masked_chunk(redactor, *waiting)
+            waiting = steps, encoded, scan
+    if waiting is not None:
+        yield _masked_chunk(redactor, *waiting)
+
+
+def _masked_chunk(
+    redactor: Redactor, steps: list[Step], encoded: bytes, scan: "Future[bool]"
+) -> bytes:
+    if scan.result():
+        return encoded
+    return b"[%b]" % b",".join(_masked(redactor, step) for step in steps)
 
 
 def _masked(redactor: Redactor, step: Step) -> bytes:

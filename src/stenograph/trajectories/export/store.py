@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from stenograph.storage.database import Row, Tx, among
 
 #: Steps read at once; with their calls they are what an export holds in memory.
@@ -113,8 +115,7 @@ ORDER BY s.position LIMIT :limit
 """
 
 
-@dataclass(slots=True)
-class StepRow:
+class StepRow(Struct, gc=False):
     """A step as it lies in the record."""
 
     position: int
@@ -155,7 +156,7 @@ class TurnRow:
 @dataclass(slots=True)
 class Chunk:
     """Steps that are shown, with their turns, and the calls of each round as
-    (call id, name, input, output, rest)."""
+    (round, call id, name, input, output, rest)."""
 
     steps: list[StepRow]
     turns: dict[int, TurnRow]
@@ -209,12 +210,12 @@ def _turns(tx: Tx, viewer: int, turn_ids: set[int]) -> dict[int, TurnRow]:
 
 def _calls(tx: Tx, round_ids: list[int]) -> dict[int, list[Row]]:
     found: dict[int, list[Row]] = {}
-    for round_id, *call in tx.rows(
+    for call in tx.rows(
         "SELECT k.round_id, k.tool_call_id, k.name, d.input, d.output, d.rest"
         " FROM tasks k LEFT JOIN task_details d ON d.task_id = k.id"
         f" WHERE {among('k.round_id', round_ids)} ORDER BY k.round_id, k.call_index"
     ):
-        found.setdefault(round_id, []).append(tuple(call))
+        found.setdefault(call[0], []).append(call)
     return found
 
 

@@ -7,7 +7,6 @@ because neither can change without the other.
 On the way out, JSON that nobody needs to look into stays `msgspec.Raw`: it is copied, not parsed.
 """
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -77,8 +76,7 @@ class CallRest(Struct, omit_defaults=True):
     refs: MaybeRaw = UNSET
 
 
-@dataclass(slots=True)
-class CallColumns:
+class CallColumns(Struct, gc=False):
     """A tool call with the result that answers it, as columns of `tasks` and `task_details`."""
 
     tool_call_id: str
@@ -94,8 +92,7 @@ class CallColumns:
         return self.rest is not None and '"excerpt":true' in self.rest
 
 
-@dataclass(slots=True)
-class StepColumns:
+class StepColumns(Struct, gc=False):
     """A step as columns; `text` is its message as plain text, whatever its form was."""
 
     text: str
@@ -263,6 +260,7 @@ def _split_metrics(
 
 _decode_step = msgspec.json.Decoder(StepRest).decode
 _decode_call = msgspec.json.Decoder(CallRest).decode
+_NO_STEP_REST, _NO_CALL_REST = StepRest(), CallRest()
 
 
 def _field(value: MaybeRaw) -> Any:
@@ -275,7 +273,7 @@ def join(
     columns: StepColumns,
 ) -> Step:
     """Put a step together; JSON nobody looked into is `Raw` in it, ready to be encoded."""
-    rest = _decode_step(columns.rest) if columns.rest else StepRest()
+    rest = _decode_step(columns.rest) if columns.rest else _NO_STEP_REST
     step = Step(
         step_id=step_id,
         source=source,
@@ -306,7 +304,10 @@ def _join_calls(step: Step, calls: list[CallColumns], rest: StepRest) -> None:
     if not calls and rest.results is UNSET:
         step.tool_calls = [] if rest.no_calls else None
         return
-    rests = [_decode_call(call.rest) if call.rest else CallRest() for call in calls]
+    if rest.results is UNSET and all(call.rest is None for call in calls):
+        _join_plain_calls(step, calls)
+        return
+    rests = [_decode_call(call.rest) if call.rest else _NO_CALL_REST for call in calls]
     if calls or rest.no_calls:
         step.tool_calls = [
             ToolCall(
@@ -331,6 +332,21 @@ def _join_calls(step: Step, calls: list[CallColumns], rest: StepRest) -> None:
             for n in order
         ]
     )
+
+
+def _join_plain_calls(step: Step, calls: list[CallColumns]) -> None:
+    """As `_join_calls`, for calls without a rest, which nearly all are."""
+    step.tool_calls = [
+        ToolCall(tool_call_id=c.tool_call_id, function_name=c.name, arguments=Raw(c.input))  # type: ignore[arg-type]
+        for c in calls
+    ]
+    results = [
+        ObservationResult(source_call_id=c.tool_call_id, content=c.output)
+        for c in calls
+        if c.answered
+    ]
+    if results:
+        step.observation = Observation(results=results)
 
 
 def _join_result(call: CallColumns, rest: CallRest) -> ObservationResult:
