@@ -1,11 +1,11 @@
 """One round: ask a model, again where that is worth it, and write what it said."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 
 from stenograph.engine import budget, finish, rounds
-from stenograph.engine.choice import Failure
+from stenograph.engine.choice import Failure, candidates
 from stenograph.engine.desk import Desk, OutOfTime, Stopped
 from stenograph.engine.models.answer import Response
 from stenograph.engine.models.failures import ModelFailedError
@@ -13,7 +13,8 @@ from stenograph.engine.models.request import ModelRequest, Settings, Tool
 from stenograph.engine.models.stream import stream
 from stenograph.engine.rounds import Question, Round
 from stenograph.engine.toolbox import ToolSpec
-from stenograph.engine.work import Work
+from stenograph.engine.work import Work, load
+from stenograph.errors import StenographError
 from stenograph.runs.invocation import Invocation
 
 
@@ -28,6 +29,10 @@ def offered(desk: Desk, work: Work) -> dict[str, ToolSpec]:
 async def ask(desk: Desk, candidate: str) -> list[str] | None:
     """Do what is due of a candidate's rounds: returns the keys of the calls to make, [] if the
     next round is due at once, None when the candidate has its end."""
+    work = await desk.read(lambda tx: load(tx, candidate))
+    if work is not None:
+        # What a provider's models can do takes a second to load, once; not in a transaction.
+        await asyncio.to_thread(_look_up, desk, work)
     due = await desk.write(lambda tx: rounds.begin(tx, desk.rules, candidate))
     if not isinstance(due, Round):
         return due
@@ -56,6 +61,11 @@ async def ask(desk: Desk, candidate: str) -> list[str] | None:
             made, response = answered
             hear = partial(rounds.hear, candidate=candidate, made=made, due=due, response=response)
             return await desk.write(hear)
+
+
+def _look_up(desk: Desk, work: Work) -> None:
+    with suppress(StenographError):
+        candidates(work, desk.rules)
 
 
 async def _attempt(desk: Desk, asked: Question, due: Round) -> tuple[Invocation, Response] | None:

@@ -51,6 +51,8 @@ def launch(desk: Desk, url: str, schema: str, executor: str) -> None:
         "application_version": _SHAPE,
         "executor_id": executor,
         "log_level": "ERROR",
+        # Nothing here waits for DBOS's notifications; stopping waits for this.
+        "notification_listener_polling_interval_sec": 0.1,
     }
     if url.startswith("sqlite:///"):
         config["system_database_engine"] = _sqlite(Path(url.removeprefix("sqlite:///")))

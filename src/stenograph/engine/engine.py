@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -45,7 +46,8 @@ class Engine:
         loop = asyncio.get_running_loop()
 
         def hear(candidate: str) -> None:
-            loop.call_soon_threadsafe(self._heard.put_nowait, candidate)
+            with suppress(RuntimeError):  # the loop is closed: the next start finds it
+                loop.call_soon_threadsafe(self._heard.put_nowait, candidate)
 
         self._deafen = bell.listen(hear)
         self._working = [asyncio.create_task(self._begin_each()), asyncio.create_task(self._look())]
