@@ -10,7 +10,6 @@ from stenograph.http.masking import masked
 from stenograph.http.parameters import Choice, Text
 from stenograph.http.route import Answer, Route, post
 from stenograph.sessions import secret, session
-from stenograph.sessions.session import Session
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.discovery import read_bytes
 from stenograph.trajectories.recording import live
@@ -142,22 +141,23 @@ async def record_session_steps(ctx: Ctx, session_id: str) -> Appended:
     or with the last steps, ends the session.
     """
 
-    def find(tx: Tx) -> Session:
-        found = session.find(tx, ctx.caller, session_id)
-        # Opened so that no error tells what was found in the steps.
-        secret.values(tx, ctx.sealer, found.id)
-        return found
-
-    found = await ctx.read(find)
-    sent = live.read_steps(ctx.raw)
-
     def keep(tx: Tx) -> live.Appended:
-        again = session.find(tx, ctx.caller, found.public_id)
-        session.require_control(ctx.caller, again)
-        return live.append(tx, again.id, sent)
+        found = session.find(tx, ctx.caller, session_id)
+        session.require_control(ctx.caller, found)
+        return live.append(tx, found.id, sent)
 
-    done = await ctx.write(keep)
-    return Appended(found.public_id, done.appended, done.unchanged, done.last_step_id, done.status)
+    def prepare_error(tx: Tx) -> None:
+        """That there is no such session comes first; its secrets are in no error."""
+        found = session.find(tx, ctx.caller, session_id)
+        secret.values(tx, ctx.sealer, found.id)
+
+    try:
+        sent = live.read_steps(ctx.raw)
+        done = await ctx.write(keep)
+    except Exception:
+        await ctx.read(prepare_error)
+        raise
+    return Appended(session_id, done.appended, done.unchanged, done.last_step_id, done.status)
 
 
 routes: list[Route] = [import_session, record_session_steps]
