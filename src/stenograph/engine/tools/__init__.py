@@ -1,0 +1,1 @@
+"""A worker's tools, kept to one root folder: `bash`, `read`, `write`, `edit`, `glob`, `grep`."""
