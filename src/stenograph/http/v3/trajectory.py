@@ -1,9 +1,12 @@
 """A session leaves: `exportSessionTrajectory`, and the files that its steps point at."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from tempfile import SpooledTemporaryFile
+from typing import IO
 
 from litestar import Response
+from litestar.exceptions import HTTPException
 from litestar.response import Stream
 
 from stenograph.errors import NotFoundError
@@ -24,33 +27,38 @@ FORMAT = Choice(
     " one offered, so omitting it returns the same document.",
 )
 
-#: A document up to this many bytes is answered whole, with its length; a longer one is streamed.
+#: Bytes of a document that are held in memory; a longer one is put together in a nameless file.
 WHOLE = 2**20
+#: Bytes that are sent at once.
+_PIECE = 2**18
 
 
-def _pieces(ctx: Ctx, conversation_id: int, redactor: Redactor) -> Iterator[bytes]:
-    """Write the document from one snapshot of the record."""
-    with ctx.database.read() as tx:
-        yield from document.trajectory(tx, conversation_id, redactor)
+def _written(ctx: Ctx, conversation_id: int, redactor: Redactor) -> IO[bytes]:
+    """Write the document from one snapshot of the record, all before any of it is sent.
+
+    A reader takes its time, or never comes back, and must not hold a snapshot meanwhile: on
+    PostgreSQL ten of them would hold every connection, on SQLite one keeps the log from shrinking.
+    """
+    folder = ctx.settings.data
+    file = SpooledTemporaryFile(WHOLE, dir=str(folder) if folder.is_dir() else None)  # noqa: SIM115
+    try:
+        with ctx.database.read() as tx:
+            for piece in document.trajectory(tx, conversation_id, redactor):
+                file.write(piece)
+    except OSError as error:
+        file.close()
+        raise HTTPException(status_code=503, detail=str(error)) from error
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
-def _start(pieces: Iterator[bytes]) -> tuple[list[bytes], bool]:
-    """Return the first pieces, and whether they are all."""
-    taken: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        taken.append(piece)
-        size += len(piece)
-        if size > WHOLE:
-            return taken, False
-    return taken, True
-
-
-async def _stream(taken: list[bytes], pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    yield b"".join(taken)
-    taken.clear()
-    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-        yield piece
+async def _sent(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        file.seek(0)
+        while piece := await asyncio.to_thread(file.read, _PIECE):
+            yield piece
 
 
 @get(
@@ -84,11 +92,14 @@ async def export_session_trajectory(ctx: Ctx, session_id: str) -> Response[bytes
 
     conversation_id, mode, secrets = await ctx.read(find)
     redactor = Redactor(secrets, "ephemeral" if mode == "ephemeral" else "standard")
-    pieces = _pieces(ctx, conversation_id, redactor)
-    taken, complete = await asyncio.to_thread(_start, pieces)
-    if complete:
-        return Response(b"".join(taken), media_type="application/json")
-    return Stream(_stream(taken, pieces), media_type="application/json")
+    file = await asyncio.to_thread(_written, ctx, conversation_id, redactor)
+    size = file.tell()
+    if size > WHOLE:
+        length = {"Content-Length": str(size)}
+        return Stream(_sent(file), media_type="application/json", headers=length)
+    with file:
+        file.seek(0)
+        return Response(file.read(), media_type="application/json")
 
 
 @get(
