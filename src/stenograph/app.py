@@ -14,6 +14,7 @@ from stenograph.cli import main as cli
 from stenograph.errors import StenographError
 from stenograph.http import server
 from stenograph.http.edge import Edge
+from stenograph.retention import nightly
 from stenograph.settings import Settings
 from stenograph.storage import location, prepare
 from stenograph.storage.sealing import sealer
@@ -45,7 +46,8 @@ def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
         address, port = _listening_place(settings.host, settings.port)
         host = _reachable(settings.host)
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        asyncio.run(_serve(application, address, port, lambda: announce(url, made)))
+        with nightly.pruning(database, settings.prune_at):
+            asyncio.run(_serve(application, address, port, lambda: announce(url, made)))
     finally:
         database.close()
 

@@ -44,6 +44,8 @@ class Settings:
     max_body_bytes: int = 64 * MIB
     #: The largest import taken, in bytes.
     max_import_bytes: int = 2_048 * MIB
+    #: When a server prunes expired details each day, `HH:MM` in UTC; empty: never.
+    prune_at: str = "03:00"
     #: What is logged: `debug`, `info`, `warning` or `error`, and all above it.
     log_level: str = "info"
     #: How it is logged: `text` for people, `json` for machines.

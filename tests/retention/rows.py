@@ -335,6 +335,25 @@ def _run_turn(tx: Tx, owner: Caller, w: World) -> None:
             attachments=json.dumps([w.mark(f"messages.attachments#{name}")]),
         )
     tx.run("UPDATE conversations SET next_cursor = 3 WHERE id = :id", id=c)
+    reply(tx, w, "turn")
+
+
+def reply(tx: Tx, w: World, turn_name: str) -> None:
+    c = w.ids["conversation"]
+    cursor = tx.value(
+        "UPDATE conversations SET next_cursor = next_cursor + 1 WHERE id = :id"
+        " RETURNING next_cursor - 1",
+        id=c,
+    )
+    w.ids[f"reply of {turn_name}"] = tx.insert(
+        "messages",
+        public_id=new_id(),
+        conversation_id=c,
+        cursor=cursor,
+        kind="reply",
+        role="assistant",
+        turn_id=w.ids[turn_name],
+    )
 
 
 def _direct_turn(tx: Tx, w: World) -> None:
@@ -343,6 +362,7 @@ def _direct_turn(tx: Tx, w: World) -> None:
     i = invocation(tx, w, "direct call", variant_id=v)
     tx.run("UPDATE variants SET invocation_id = :i WHERE id = :id", id=v, i=i)
     receipt(tx, w, "direct call", variant_id=v)
+    reply(tx, w, "direct turn")
 
 
 def _manual_turn(tx: Tx, w: World) -> None:

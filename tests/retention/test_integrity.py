@@ -436,6 +436,21 @@ DAMAGE: dict[str, tuple[Callable[[Tx, World], object], str, str | int, str]] = {
         "receipt of selected",
         "another conversation",
     ),
+    # The feed
+    "a reply is missing": (
+        lambda tx, w: tx.run(
+            "DELETE FROM messages WHERE id = :id", id=w.ids["reply of direct turn"]
+        ),
+        "turns",
+        "direct turn",
+        "has no reply for it",
+    ),
+    "a reply is there twice": (
+        lambda tx, w: rows.reply(tx, w, "turn"),
+        "turns",
+        "turn",
+        "two replies",
+    ),
     # States
     "an ended run has an open task": (
         _update("tasks", "call", status="running"),

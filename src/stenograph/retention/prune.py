@@ -51,13 +51,14 @@ def prune(
     older_than_days: int | None = None,
     *,
     organization: str | None = None,
-    rewrite: bool = True,
+    rewrite: bool | None = True,
     progress: Progress | None = None,
 ) -> Pruned:
     """Prune every organization by its own policy, or those details that are `older_than_days`.
 
     `organization`: a slug, to prune only that one. `rewrite`: write what is left anew, so that
-    no scrap of what was deleted stays in any file (docs/decisions/0022 says what that costs).
+    no scrap of what was deleted stays in any file (docs/decisions/0022 says what that costs);
+    None: if anything went.
     """
     if older_than_days is not None and older_than_days < 0:
         raise InvalidInputError("The age must be 0 days or more")
@@ -66,6 +67,8 @@ def prune(
     if organization is not None and not found:
         raise InvalidInputError(f"There is no organization {organization}")
     reports = [_organization(database, o, older_than_days, progress) for o in found]
+    if rewrite is None:
+        rewrite = any(report.runs or report.direct_replies for report in reports)
     # Also when nothing went: a prune that was killed has left bytes in the log.
     return Pruned(reports, database.scrub(store.TOUCHED if rewrite else ()))
 

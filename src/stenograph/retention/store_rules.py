@@ -268,6 +268,22 @@ _TOTALS = (
     ),
 )
 
+_FEED = (
+    Rule(
+        "turns",
+        "It has ended, and its session's feed has no reply for it.",
+        "SELECT t.id FROM turns t JOIN sessions f ON f.conversation_id = t.conversation_id"
+        f" WHERE t.kind = 'direct_reply' AND t.status IN {_SETTLED} AND NOT EXISTS"
+        " (SELECT 1 FROM messages m WHERE m.turn_id = t.id AND m.kind = 'reply')",
+    ),
+    Rule(
+        "turns",
+        "Its feed has two replies for it.",
+        "SELECT turn_id FROM messages WHERE kind = 'reply' AND turn_id IS NOT NULL"
+        " GROUP BY conversation_id, turn_id HAVING count(*) > 1",
+    ),
+)
+
 _STATES = (
     Rule(
         "runs",
@@ -371,6 +387,7 @@ RULES: tuple[Rule, ...] = (
     *_OWNERS,
     *_SEQUENCES,
     *_TOTALS,
+    *_FEED,
     *(_unknown_word(*column) for column in WORDS),
     *_STATES,
     *_REMAINS,
