@@ -27,6 +27,18 @@ say = "It came: {results}"
 )
 
 
+#: About a second, long enough to be steered, stopped or watched.
+SLOW = scene(
+    """
+[[round]]
+think = "One, two, three."
+say = "It took its time, a few letters at once, and came to its end all the same. "
+repeat = 4
+pause_ms = 60
+"""
+)
+
+
 def conversation_of(driven: Driven, candidate: str) -> Conversation:
     found = driven.read(lambda tx: load(tx, candidate))
     assert found is not None
@@ -53,10 +65,12 @@ def running(kind: str, status: str) -> Any:
 
 
 def test_a_steer_that_comes_while_a_model_speaks_is_read_by_the_next_round(driven: Driven) -> None:
-    session_id = driven.open("[dev:slow] first")
+    session_id = driven.open(SLOW)
 
     async def act() -> None:
         await driven.until(running("model", "running"))
+        # Not yet answered, the call has its place and no step.
+        assert [step["source"] for step in valid(driven, session_id)["steps"]] == ["user"]
         driven.say(session_id, "Say this instead")
         await driven.settled()
 
@@ -73,7 +87,7 @@ def test_a_steer_that_comes_while_a_model_speaks_is_read_by_the_next_round(drive
 
 
 def test_a_session_is_cancelled_while_its_model_speaks(driven: Driven) -> None:
-    session_id = driven.open("[dev:slow] x")
+    session_id = driven.open(SLOW)
 
     async def act() -> None:
         await driven.until(running("model", "running"))
@@ -100,6 +114,9 @@ def test_a_session_is_cancelled_while_a_tool_works(driven: Driven) -> None:
 
     async def act() -> None:
         await driven.until(running("tool", "running"))
+        half = valid(driven, session_id)
+        assert half["steps"][1]["tool_calls"][0]["function_name"] == "slow"
+        assert "observation" not in half["steps"][1]
         driven.write(lambda tx: start.cancel_session(tx, driven.owner, session_id))
         await asyncio.sleep(0.3)
 
@@ -127,7 +144,7 @@ def test_what_waits_is_cancelled_without_an_engine(driven: Driven) -> None:
 
 
 def test_the_old_answer_is_shown_until_the_new_one_is_there(driven: Driven) -> None:
-    session_id = driven.open("[dev:slow] x")
+    session_id = driven.open(SLOW)
     driven.settle()
     [(turn_id, first, *_)] = candidates(driven)
     conversation = conversation_of(driven, first)

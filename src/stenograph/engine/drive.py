@@ -29,6 +29,7 @@ _PRAGMAS = (
     "journal_mode = WAL",
     "synchronous = NORMAL",
 )
+_SWEPT = 200
 #: How a workflow stands that nobody goes on with by itself.
 _OVER = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
 
@@ -81,6 +82,14 @@ async def begin(candidate: str) -> None:
         workflow = f"{candidate}.{number}"
     with SetWorkflowID(workflow):
         await DBOS.start_workflow_async(_drive, candidate)
+
+
+async def sweep() -> None:
+    """Delete the logs of workflows that are over; where their runs stand is in the record."""
+    while over := await DBOS.list_workflows_async(
+        status=sorted(_OVER), limit=_SWEPT, load_input=False, load_output=False
+    ):
+        await DBOS.delete_workflows_async([it.workflow_id for it in over])
 
 
 @DBOS.workflow(name="drive")

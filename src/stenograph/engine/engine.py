@@ -88,8 +88,18 @@ class Engine:
 
     async def _look(self) -> None:
         while True:
-            waiting = await self.desk.read(store.unsettled)
-            self._begun.intersection_update(waiting)
-            for candidate in waiting:
-                self._heard.put_nowait(candidate)
+            try:
+                await self._look_once()
+            except Exception as error:
+                _log.error("engine_look_failed", exc_info=error)
             await asyncio.sleep(LOOK)
+
+    async def _look_once(self) -> None:
+        waiting = await self.desk.read(store.unsettled)
+        for candidate in waiting:
+            self._heard.put_nowait(candidate)
+        if self._begun.difference(waiting):
+            from stenograph.engine import drive
+
+            self._begun.intersection_update(waiting)
+            await drive.sweep()

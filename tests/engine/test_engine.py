@@ -1,0 +1,145 @@
+"""The engine in a process: what it costs before it has work, stopping and going on, watching."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from engine.driving import Driven
+from engine.test_rounds import facts, feed, invocations
+from engine.test_turns import SLOW, running
+from stenograph.engine import start
+from stenograph.engine.models.answer import ReasoningDelta, TextDelta
+from stenograph.retention.integrity import check
+
+IDLE = """
+import asyncio, sys
+from contextlib import closing
+from pathlib import Path
+from stenograph.engine import start
+from stenograph.engine.desk import Desk
+from stenograph.engine.engine import Engine, Place
+from stenograph.engine.models.credentials import Credentials
+from stenograph.storage import location, prepare
+
+async def main(folder):
+    database = prepare.ready(location.locate(folder, None))
+    engine = Engine(Desk(database, lambda o, m: Credentials()), Place(f"sqlite:///{folder}/e.db"))
+    await engine.start()
+    await asyncio.sleep(0.2)
+    await engine.stop()
+    database.close()
+    assert not {"dbos", "pydantic_ai", "sqlalchemy"} & LATE(), LATE()
+
+LATE = lambda: {name.partition(".")[0] for name in sys.modules}
+from stenograph.storage import migrate, location as places
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_an_engine_without_work_loads_nothing(tmp_path: Path, sqlite_template: Path) -> None:
+    (tmp_path / "steno.db").write_bytes(sqlite_template.read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-c", IDLE, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_goes_on_where_the_engine_left_off(driven: Driven) -> None:
+    session_id = driven.open(SLOW)
+
+    async def stop_soon() -> None:
+        await driven.until(running("model", "running"))
+
+    driven.during(stop_soon)
+    assert facts(driven, session_id).status == "running"
+    driven.settle()
+    assert [it[2] for it in invocations(driven, session_id)] == ["failed", "completed"]
+    assert feed(driven, session_id)[-1][2:] == ("exit", "success")
+    assert check(driven.database) == []
+
+
+def test_what_another_process_said_is_found(driven: Driven) -> None:
+    """Nobody rings here for what another process writes."""
+    from stenograph.engine import bell, engine
+
+    async def act() -> None:
+        listeners, bell._listeners = bell._listeners, []
+        driven.open("hello")
+        bell._listeners = listeners
+        await driven.settled()
+
+    wait, engine.LOOK = engine.LOOK, 0.05
+    try:
+        driven.during(act)
+    finally:
+        engine.LOOK = wait
+    assert driven.rows("SELECT status FROM runs") == [("completed",)]
+
+
+def test_a_watcher_hears_the_model_and_what_counts_no_more(driven: Driven) -> None:
+    heard: list[object] = []
+    driven.watch = lambda work, delta: heard.append(delta)
+    driven.open("[dev:cut] x")
+    driven.settle()
+    broken = heard.index(None)
+    texts = "".join(it.text for it in heard[broken:] if isinstance(it, TextDelta))
+    assert texts == "The first half of this sentence was heard once before the whole."
+    thoughts = [it for it in heard if isinstance(it, ReasoningDelta)]
+    assert thoughts
+    assert broken > 0
+
+
+def test_a_fault_of_the_engine_ends_the_turn(driven: Driven) -> None:
+    """A toolbox that breaks before any call is a fault of this server, not of the model."""
+
+    def break_down(conversation_id: int) -> None:
+        raise RuntimeError("no tools today")
+
+    driven.tools.specs = break_down  # type: ignore[assignment, method-assign]
+    session_id = driven.open("hello")
+    driven.settle()
+    assert facts(driven, session_id).reason_code == "internal_error"
+    del driven.tools.specs
+    driven.say(session_id, "again")
+    driven.settle()
+    assert feed(driven, session_id)[-1][1] == "You said: again"
+    assert check(driven.database) == []
+
+
+def test_a_prompt_is_acknowledged_without_an_engine(driven: Driven) -> None:
+    session_id = driven.open("hello")
+    assert feed(driven, session_id) == [("prompt", "hello", None, None)]
+    driven.write(lambda tx: start.say_to_session(
+        tx, driven.owner, session_id, start.NewMessage("and this")
+    ))  # fmt: skip
+    driven.settle()
+    assert [it[0] for it in feed(driven, session_id)] == ["prompt", "message", "reply"]
+
+
+def test_the_log_of_steps_is_deleted_when_a_run_is_over(driven: Driven) -> None:
+    """It holds names of runs and calls only, and not even those for long."""
+    from stenograph.engine import engine
+
+    path = driven.place.url.removeprefix("sqlite:///")
+
+    def left() -> list[tuple[int]]:
+        with closing(sqlite3.connect(path)) as log:
+            return log.execute(
+                "SELECT count(*) FROM workflow_status UNION ALL"
+                " SELECT count(*) FROM operation_outputs"
+            ).fetchall()
+
+    async def act() -> None:
+        driven.open("[dev:files]")
+        await driven.settled()
+        while left() != [(0,), (0,)]:
+            await asyncio.sleep(0.05)
+
+    wait, engine.LOOK = engine.LOOK, 0.05
+    try:
+        driven.during(act)
+    finally:
+        engine.LOOK = wait
