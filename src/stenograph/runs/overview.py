@@ -12,6 +12,8 @@ from stenograph.storage.database import Tx
 
 #: How many of a run's newest tasks the overview lists; the transcript pages through all.
 TASKS = 200
+#: How many of its newest tasks are counted: a run of 100,000 costs no more than one of these.
+COUNTED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class TaskLine:
 class Overview:
     """A run with its turn and its newest tasks that are not hidden, in order of making.
 
-    `counts`: how many such tasks the run has, by status.
+    `counts`: how many of its newest `COUNTED` such tasks there are, by status.
     """
 
     turn: str
@@ -69,7 +71,7 @@ def of(tx: Tx, run: Run) -> Overview:
         turn_status=status,
         variant=variant,
         tasks=lines[::-1],
-        counts=store_reads.progress(tx, run.id),  # type: ignore[arg-type]
+        counts=store_reads.progress(tx, run.id, COUNTED),  # type: ignore[arg-type]
         deliverable=store_reads.deliverable(tx, run.id) if run.delivered_at else None,
     )
 

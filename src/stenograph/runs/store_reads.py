@@ -155,12 +155,14 @@ def newest_tasks(tx: Tx, run_id: int, limit: int) -> list[Row]:
     )
 
 
-def progress(tx: Tx, run_id: int) -> dict[str, int]:
-    """Count a run's tasks that are not hidden, by status."""
+def progress(tx: Tx, run_id: int, limit: int) -> dict[str, int]:
+    """Count the newest `limit` tasks of a run that are not hidden, by status."""
     rows = tx.rows(
-        "SELECT status, count(*) FROM tasks WHERE run_id = :run_id"
-        " AND transcript_visibility <> 'hidden' GROUP BY status ORDER BY status",
+        "SELECT x.status, count(*) FROM (SELECT status FROM tasks WHERE run_id = :run_id"
+        " AND transcript_visibility <> 'hidden' ORDER BY id DESC LIMIT :limit) AS x"
+        " GROUP BY x.status ORDER BY x.status",
         run_id=run_id,
+        limit=limit,
     )
     return {row[0]: int(row[1]) for row in rows}
 

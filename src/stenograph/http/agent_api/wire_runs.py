@@ -20,7 +20,7 @@ class TaskLine(Shape, kw_only=True):
 
 
 class TaskProgress(Shape, kw_only=True):
-    """How many of a run's tasks there are and have ended, and how many stand how."""
+    """How many of a run's newest 5,000 tasks there are and have ended, and how each stands."""
 
     total: int
     settled: int

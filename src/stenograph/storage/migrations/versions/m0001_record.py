@@ -161,6 +161,8 @@ CREATE TABLE turns (
   completed_at BIGINT,
   UNIQUE (conversation_id, position)
 );
+CREATE INDEX turns_viewed ON turns (conversation_id, position)
+  WHERE visibility <> 'visible' OR deleted_at IS NOT NULL;
 
 CREATE TABLE turn_overrides (
   conversation_id BIGINT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
