@@ -21,6 +21,9 @@ from stenograph.storage.database import Database, Tx
 #: Told after each candidate how many have gone.
 Progress: TypeAlias = Callable[[int], None]
 
+#: Later than every import.
+_ALL = 2**62
+
 _KEPT_OF_AGENT = ("name", "version", "model_name")
 
 
@@ -56,6 +59,9 @@ def prune(
 ) -> Pruned:
     """Prune every organization by its own policy, or those details that are `older_than_days`.
 
+    An age that is asked for counts from the end of the work; by policy, the details of an imported
+    log age from its import where that was later.
+
     `organization`: a slug, to prune only that one. `rewrite`: write what is left anew, so that
     no scrap of what was deleted stays in any file (docs/decisions/0022 says what that costs);
     None: if anything went.
@@ -83,6 +89,7 @@ def _organization(
     if days is None:
         return PruneReport(organization.slug, None)
     cutoff = now() - days * DAY
+    imported = cutoff if older_than is None else _ALL
     with database.read() as tx:
         workspaces = store.workspaces(tx, organization.id)
     gone = {_run: 0, _reply: 0}
@@ -90,7 +97,7 @@ def _organization(
     for workspace_id in workspaces:
         for due, act in ((store.due_runs, _run), (store.due_replies, _reply)):
             for one in _each(database, due, workspace_id, cutoff):
-                if database.write(partial(act, due=one, cutoff=cutoff)):
+                if database.write(partial(act, due=one, cutoff=cutoff, imported=imported)):
                     gone[act] += 1
                 else:
                     skipped += 1
@@ -116,9 +123,9 @@ def _each(
         after = (page[-1].at, page[-1].id)
 
 
-def _run(tx: Tx, due: Due, cutoff: int) -> bool:
+def _run(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
     store.hold(tx, due.conversation_id)
-    variant_id = store.run_may_go(tx, due.id, cutoff)
+    variant_id = store.run_may_go(tx, due.id, cutoff, imported)
     if variant_id is None:
         return False
     store.remove_tasks(tx, due.id)
@@ -127,9 +134,9 @@ def _run(tx: Tx, due: Due, cutoff: int) -> bool:
     return True
 
 
-def _reply(tx: Tx, due: Due, cutoff: int) -> bool:
+def _reply(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
     store.hold(tx, due.conversation_id)
-    if not store.reply_may_go(tx, due.id, cutoff):
+    if not store.reply_may_go(tx, due.id, cutoff, imported):
         return False
     store.remove_invocations(tx, due.id)
     store.mark_variant(tx, due.id, now())

@@ -137,17 +137,20 @@ NOT EXISTS (
     AND NOT EXISTS (SELECT 1 FROM tasks nk
       WHERE nk.run_id = n.id AND nk.selected_invocation_id IS NOT NULL))
 """
-#: A log's details age from its import: who imports an old log wants to look at it.
+#: By policy, a log's details age from its import: who imports an old log wants to look at it.
 _NOT_IMPORTED_SINCE = """
 NOT EXISTS (
-  SELECT 1 FROM imports m WHERE m.imported_at > :cutoff AND (m.conversation_id = t.conversation_id
+  SELECT 1 FROM imports m WHERE m.imported_at > :imported AND (m.conversation_id = t.conversation_id
     OR m.conversation_id IN (
       SELECT a.ancestor_id FROM ancestries a WHERE a.conversation_id = t.conversation_id)))
 """
 
 
-def run_may_go(tx: Tx, run_id: int, cutoff: int) -> int | None:
-    """Return the variant of a run whose details may go now (agent-api.md 6); None: not yet."""
+def run_may_go(tx: Tx, run_id: int, cutoff: int, imported: int) -> int | None:
+    """Return the variant of a run whose details may go now (agent-api.md 6); None: not yet.
+
+    `imported`: a log that was imported after this moment keeps its details.
+    """
     found = tx.value(
         "SELECT v.id FROM runs r JOIN variants v ON v.id = r.variant_id"
         " JOIN turns t ON t.id = v.turn_id"
@@ -160,11 +163,12 @@ def run_may_go(tx: Tx, run_id: int, cutoff: int) -> int | None:
         f" AND {_NOBODY_PREPARES} AND {_NOT_IMPORTED_SINCE}",
         id=run_id,
         cutoff=cutoff,
+        imported=imported,
     )
     return None if found is None else int(found)
 
 
-def reply_may_go(tx: Tx, variant_id: int, cutoff: int) -> bool:
+def reply_may_go(tx: Tx, variant_id: int, cutoff: int, imported: int) -> bool:
     """Tell whether the details of a direct reply may go now."""
     found = tx.value(
         "SELECT 1 FROM variants v JOIN turns t ON t.id = v.turn_id"
@@ -175,6 +179,7 @@ def reply_may_go(tx: Tx, variant_id: int, cutoff: int) -> bool:
         f" AND {_NOBODY_PREPARES} AND {_NOT_IMPORTED_SINCE}",
         id=variant_id,
         cutoff=cutoff,
+        imported=imported,
     )
     return found is not None
 
