@@ -2,8 +2,6 @@
 
 import msgspec
 from hypothesis import given, settings
-from stenograph.trajectories.atif.writing import normal_form
-from strategies.atif import trajectories
 
 from stenograph.trajectories.atif.format import (
     ContentPart,
@@ -13,7 +11,9 @@ from stenograph.trajectories.atif.format import (
     Step,
     ToolCall,
 )
+from stenograph.trajectories.atif.writing import normal_form
 from stenograph.trajectories.recording.columns import join, split
+from strategies.atif import trajectories
 
 
 def through_columns(step: Step, agent_model: str | None = "model-of-the-agent") -> Step:
