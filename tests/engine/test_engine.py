@@ -1,6 +1,7 @@
 """The engine in a process: what it costs before it has work, stopping and going on, watching."""
 
 import asyncio
+import itertools
 import sqlite3
 import subprocess
 import sys
@@ -58,6 +59,27 @@ def test_a_run_goes_on_where_the_engine_left_off(driven: Driven) -> None:
     driven.settle()
     assert [it[2] for it in invocations(driven, session_id)] == ["failed", "completed"]
     assert feed(driven, session_id)[-1][2:] == ("exit", "success")
+    assert check(driven.database) == []
+
+
+def test_what_a_process_asked_is_accounted_for_though_its_turn_was_cancelled_since(
+    driven: Driven,
+) -> None:
+    session_id = driven.open(SLOW)
+
+    async def stop_soon() -> None:
+        await driven.until(running("model", "running"))
+
+    driven.during(stop_soon)
+    driven.write(lambda tx: start.cancel_session(tx, driven.owner, session_id))
+    driven.say(session_id, "hello")
+
+    async def accounted() -> None:
+        await driven.settled()
+        await driven.until(lambda tx: tx.value("SELECT count(*) FROM usage_receipts") == 2)
+
+    driven.during(accounted)
+    assert [it[2] for it in invocations(driven, session_id)] == ["canceled", "completed"]
     assert check(driven.database) == []
 
 
@@ -143,3 +165,33 @@ def test_the_log_of_steps_is_deleted_when_a_run_is_over(driven: Driven) -> None:
         driven.during(act)
     finally:
         engine.LOOK = wait
+
+
+def test_a_run_survives_a_database_that_is_away_for_a_while(driven: Driven) -> None:
+    from stenograph.engine import engine
+
+    writes, submit = itertools.count(1), driven.database.submit
+
+    def falter(act):
+        if next(writes) in (3, 4, 5, 8, 9):
+            raise OSError("the database is away")
+        return submit(act)
+
+    session_id = driven.open("[dev:files]")
+    driven.database.submit = falter  # type: ignore[method-assign]
+    wait, engine.LOOK = engine.LOOK, 0.05
+    try:
+        driven.settle()
+    finally:
+        engine.LOOK = wait
+        del driven.database.submit
+    assert feed(driven, session_id)[-1][2:] == ("exit", "success")
+    assert check(driven.database) == []
+
+
+def test_many_sessions_at_once(driven: Driven) -> None:
+    sessions = [driven.open("[dev:files]", model="dev/small") for _ in range(20)]
+    driven.settle()
+    assert {feed(driven, it)[-1][3] for it in sessions} == {"success"}
+    assert len(driven.tools.made) == 40
+    assert check(driven.database) == []

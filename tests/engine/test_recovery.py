@@ -20,9 +20,15 @@ from engine.driving import PATIENCE, Driven, Tools, scene
 from exports import exported
 from people import make_org
 from stenograph.accounts import access
+from stenograph.conversations import conversation as conversations
+from stenograph.conversations import workspace as workspaces
+from stenograph.conversations.access import Conversation
+from stenograph.engine import start
 from stenograph.engine.engine import Engine, Place
+from stenograph.engine.start import Wish
 from stenograph.retention.integrity import check
 from stenograph.sessions import session
+from stenograph.storage.database import Tx
 from stenograph.storage.location import Location, connect
 
 PROMPT = scene(
@@ -43,15 +49,19 @@ say = "They say: {results}"
 ANSWER = "They say: the content of README.md, the content of LICENSE"
 
 #: In how many places a run is killed; they are spread evenly over it.
-PLACES = {"sqlite": 30, "postgres": 8}
+PLACES = {"sqlite": 24, "postgres": 6}
+
+
+def peopled(location: Location) -> None:
+    opened = connect(location)
+    make_org(opened)
+    opened.close()
 
 
 @pytest.fixture
 def world(database_location: Location, tmp_path: Path) -> tuple[Location, Place]:
     """A database with people in it, closed, and where the engine keeps its steps."""
-    opened = connect(database_location)
-    make_org(opened)
-    opened.close()
+    peopled(database_location)
     if not database_location.is_postgres:
         return database_location, Place(f"sqlite:///{tmp_path / 'engine.db'}")
     return database_location, Place(database_location.url, schema=f"engine_{os.getpid()}")
@@ -224,6 +234,47 @@ def test_a_run_that_is_killed_anywhere_is_answered_once(
         assert in_a_process(partial(drive, world, log))
         assert checked(world, log, session_id) == whole, at
     assert killed > places * 0.8
+
+
+def test_a_direct_reply_that_is_killed_anywhere_is_written_once(
+    sqlite_location: Location, tmp_path: Path
+) -> None:
+    log = tmp_path / "tools"
+    peopled(sqlite_location)
+    world = sqlite_location, Place(f"sqlite:///{tmp_path / 'engine.db'}")
+    conversation = within(world, log, _conversation)
+    for at in range(5, 150, 15):
+        within(world, log, partial(_reply_wanted, conversation=conversation))
+        in_a_process(partial(drive, world, log, kill_at=at))
+        assert in_a_process(partial(drive, world, log))
+    within(world, log, _check_replies)
+
+
+def _conversation(driven: Driven) -> Conversation:
+    def make(tx: Tx) -> Conversation:
+        workspace = workspaces.create(tx, driven.owner, name="w", access_mode="account_wide")
+        return conversations.create(tx, driven.owner, workspace, title=None)
+
+    return driven.write(make)
+
+
+def _reply_wanted(driven: Driven, conversation: Conversation) -> None:
+    wish = Wish(model="dev/thinker", direct=True)
+    driven.write(lambda tx: start.send(tx, driven.owner, conversation, "hello", wish))
+
+
+def _check_replies(driven: Driven) -> None:
+    assert check(driven.database) == []
+    replies = driven.rows("SELECT status, content FROM variants")
+    assert set(replies) == {("completed", "You said: hello")}
+    kinds = driven.rows("SELECT kind, count(*) FROM messages GROUP BY kind ORDER BY kind")
+    assert kinds == [("message", len(replies) - 1), ("prompt", 1), ("reply", len(replies))]
+    billed = driven.rows(
+        "SELECT count(u.id) FROM invocations i"
+        " LEFT JOIN usage_receipts u ON u.invocation_id = i.id GROUP BY i.id"
+    )
+    assert set(billed) == {(1,)}
+    assert len(billed) > len(replies)  # some were lost on the way, and are in the account
 
 
 def _newest(driven: Driven) -> str:

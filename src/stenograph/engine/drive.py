@@ -6,6 +6,10 @@ waits.
 
 import asyncio
 import functools
+import logging
+import sqlite3
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sqlalchemy
@@ -35,7 +39,11 @@ _OVER = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEE
 
 #: What the workflows of this process work with; DBOS is one to a process too.
 _desk: Desk | None = None
-_running: "set[asyncio.Task[object]]" = set()
+_running: "dict[asyncio.Task[object], str]" = {}
+
+
+class Interrupted(Exception):
+    """The record could not be reached; the candidate is begun again later."""
 
 
 def launch(desk: Desk, url: str, schema: str, executor: str) -> None:
@@ -57,8 +65,15 @@ def launch(desk: Desk, url: str, schema: str, executor: str) -> None:
     }
     if url.startswith("sqlite:///"):
         config["system_database_engine"] = _sqlite(Path(url.removeprefix("sqlite:///")))
+    # With a handler there, DBOS leaves its logger alone, and its lines are masked like all others.
+    logging.getLogger("dbos").addHandler(logging.NullHandler())
     DBOS(config=config)
     DBOS.launch()
+
+
+def drives(candidate: str) -> bool:
+    """Tell whether a workflow of this process is driving the candidate now."""
+    return candidate in _running.values()
 
 
 async def stop() -> None:
@@ -70,6 +85,8 @@ async def stop() -> None:
     await asyncio.gather(*working, return_exceptions=True)
     DBOS.destroy()
     _desk = None
+    # DBOS had lent the loop its own threads, which are gone.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
 
 async def begin(candidate: str) -> None:
@@ -99,14 +116,14 @@ async def _drive(candidate: str) -> None:
     task = asyncio.current_task()
     assert desk is not None
     assert task is not None
-    _running.add(task)
+    _running[task] = candidate
     try:
         while (keys := await DBOS.run_step_async({"name": "ask"}, _ask, candidate)) is not None:
             await asyncio.gather(
                 *(DBOS.run_step_async({"name": "call"}, _call, candidate, key) for key in keys)
             )
     finally:
-        _running.discard(task)
+        del _running[task]
 
 
 async def _ask(candidate: str) -> list[str] | None:
@@ -127,7 +144,11 @@ async def _call(candidate: str, key: str) -> None:
 
 
 async def _surprised(desk: Desk, candidate: str, error: Exception) -> None:
-    """A fault of ours ends the turn and says so; nobody should wait for ever."""
+    """A fault of ours ends the turn and says so: nobody should wait for ever.
+
+    Raises `Interrupted` when the record cannot be reached. DBOS keeps what a step raises, and must
+    not get to see what errors of the database quote.
+    """
     _log.error("run_failed", candidate=candidate, exc_info=error)
 
     def end(tx: Tx) -> None:
@@ -135,7 +156,20 @@ async def _surprised(desk: Desk, candidate: str, error: Exception) -> None:
         if work is not None and not work.settled:
             ending.fail(tx, work, "failed", "internal_error")
 
-    await desk.write(end)
+    try:
+        if _is_outage(error):
+            raise Interrupted
+        await desk.write(end)
+    except Exception:
+        raise Interrupted from None
+
+
+def _is_outage(error: Exception) -> bool:
+    """Tell whether the record is away or has no room, which passes, rather than that we erred."""
+    away: tuple[type[Exception], ...] = (OSError, sqlite3.OperationalError)
+    if (psycopg := sys.modules.get("psycopg")) is not None:
+        away = (*away, psycopg.OperationalError)
+    return isinstance(error, away)
 
 
 def _sqlite(path: Path) -> sqlalchemy.Engine:

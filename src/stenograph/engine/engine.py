@@ -1,10 +1,10 @@
 """The engine of a process: it hears of candidates, and looks for those it has not heard of."""
 
 import asyncio
-import importlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import structlog
 
@@ -35,7 +35,8 @@ class Engine:
 
     desk: Desk
     place: Place
-    _launched: bool = False
+    #: The module that imports DBOS, once it is needed.
+    _drive: ModuleType | None = None
     _heard: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
     _begun: set[str] = field(default_factory=set)
     _working: "list[asyncio.Task[None]]" = field(default_factory=list)
@@ -59,17 +60,13 @@ class Engine:
         for task in self._working:
             task.cancel()
         await asyncio.gather(*self._working, return_exceptions=True)
-        if self._launched:
-            from stenograph.engine import drive
-
-            await drive.stop()
+        if self._drive is not None:
+            await self._drive.stop()
         self.desk.threads.shutdown(wait=False)
 
     async def _begin_each(self) -> None:
         while True:
             candidate = await self._heard.get()
-            if candidate in self._begun:
-                continue
             try:
                 await self._begin(candidate)
             except Exception as error:
@@ -77,14 +74,13 @@ class Engine:
                 _log.error("run_not_begun", candidate=candidate, exc_info=error)
 
     async def _begin(self, candidate: str) -> None:
-        if not self._launched:
-            drive = await asyncio.to_thread(importlib.import_module, "stenograph.engine.drive")
+        if self._drive is None:
+            drive = await asyncio.to_thread(_loaded)
             drive.launch(self.desk, self.place.url, self.place.schema, self.place.executor)
-            self._launched = True
-        from stenograph.engine import drive as driving
-
-        await driving.begin(candidate)
-        self._begun.add(candidate)
+            self._drive = drive
+        if not self._drive.drives(candidate):
+            await self._drive.begin(candidate)
+            self._begun.add(candidate)
 
     async def _look(self) -> None:
         while True:
@@ -98,8 +94,12 @@ class Engine:
         waiting = await self.desk.read(store.unsettled)
         for candidate in waiting:
             self._heard.put_nowait(candidate)
-        if self._begun.difference(waiting):
-            from stenograph.engine import drive
-
+        if self._drive is not None and self._begun.difference(waiting):
             self._begun.intersection_update(waiting)
-            await drive.sweep()
+            await self._drive.sweep()
+
+
+def _loaded() -> ModuleType:
+    from stenograph.engine import drive
+
+    return drive
