@@ -83,6 +83,30 @@ def test_a_steer_that_comes_while_a_model_speaks_is_read_by_the_next_round(drive
     assert check(driven.database) == []
 
 
+def test_words_that_come_before_the_end_is_declared_are_read_first(driven: Driven) -> None:
+    ending = scene(
+        """
+[[round]]
+think = "One, two, three, so that somebody can say something meanwhile."
+say = "I am done, I think. "
+pause_ms = 100
+call = [{ tool = "finish", arguments = { outcome = "success", summary = "Done." } }]
+[[round]]
+say = "Oh, one thing more."
+"""
+    )
+    session_id = driven.open(ending)
+
+    async def act() -> None:
+        await driven.until(running("model", "running"))
+        driven.say(session_id, "Wait")
+        await driven.settled()
+
+    driven.during(act)
+    assert [it[0] for it in tasks(driven, session_id)] == ["r1", "r2t0", "r2"]
+    assert feed(driven, session_id)[-1][1] == "Oh, one thing more."
+
+
 # --- stopping ----------------------------------------------------------------------------------
 
 

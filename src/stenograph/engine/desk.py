@@ -89,7 +89,7 @@ class Desk:
         finally:
             if not doing.done():
                 doing.cancel()
-                await asyncio.wait({doing})
+                await asyncio.gather(doing, return_exceptions=True)
 
     async def _goes_on(self, work: Work) -> bool:
         return await self.read(lambda tx: store.is_unsettled(tx, work.candidate))

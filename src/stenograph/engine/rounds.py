@@ -107,11 +107,16 @@ def _started(tx: Tx, work: Work) -> Work:
 
 
 def _after(tx: Tx, work: Work, round: Task) -> list[str] | None:
-    """Return the calls of a settled round that wait, [] when it was the last; None: go on."""
+    """Return the calls of a settled round that wait, [] when it was the last; None: go on.
+
+    What a person said since is read before anything counts as the end.
+    """
     calls = store.calls_of(tx, round.id)
     waiting = [key for key, status, _ in calls if status not in tasks.TERMINAL]
     if waiting:
         return waiting
+    if store.is_steered(tx, work.variant.id):
+        return None
     assert work.run is not None
     declared = [
         tasks.find(tx, work.run, key)
@@ -123,7 +128,7 @@ def _after(tx: Tx, work: Work, round: Task) -> list[str] | None:
         model, message = _answer(tx, round)
         ending.deliver(tx, work, said.summary or message or "", model, outcome=said.outcome)
         return []
-    if not calls and not store.is_steered(tx, work.variant.id):
+    if not calls:
         model, message = _answer(tx, round)
         ending.deliver(tx, work, message or "", model)
         return []
