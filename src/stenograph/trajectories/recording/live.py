@@ -205,8 +205,8 @@ def _recorder(tx: Tx, session: store_sessions.RecordedSession) -> Recorder:
 
 def _settle(tx: Tx, recorder: Recorder, finish: Finish | None) -> None:
     conversation_id = recorder.target.conversation_id
-    at = now()
     if finish is not None:
+        at = now()
         if recorder.open is not None:
             recorder.ends[recorder.open.ordinal] = (_ENDS[finish.status], None)
         status = recorder.close(outcome=finish.outcome, answer=finish.result_summary)
@@ -217,8 +217,8 @@ def _settle(tx: Tx, recorder: Recorder, finish: Finish | None) -> None:
             outcome=finish.outcome or ("success" if status == "completed" else None),
             ended_at=at,
         )
+        store_sessions.touch(tx, conversation_id, at)
     elif recorder.open is not None:
         store.keep_round(tx, recorder.open)
     if recorder.audio:
         store_sessions.update_session(tx, conversation_id, audio=1)
-    store_sessions.touch(tx, conversation_id, at)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stenograph.clock import now
 from stenograph.ids import new_id
 from stenograph.storage.database import Row, Tx, among
 from stenograph.trajectories.importers.draft import Part, StepDraft, TurnStatus
@@ -70,11 +71,15 @@ def find_workspace(tx: Tx, organization_id: int, name: str) -> int | None:
 
 
 def take_positions(tx: Tx, conversation_id: int, count: int) -> int:
-    """Return the first of `count` step positions that are this transaction's from now on."""
+    """Return the first of `count` step positions that are this transaction's from now on.
+
+    Steps that come are activity of the conversation: it is said in the same statement.
+    """
     first = tx.value(
-        "UPDATE conversations SET next_step = next_step + :count WHERE id = :id"
-        " RETURNING next_step - :count",
+        "UPDATE conversations SET next_step = next_step + :count, last_activity_at = :at,"
+        " updated_at = :at WHERE id = :id RETURNING next_step - :count",
         count=count,
+        at=now(),
         id=conversation_id,
     )
     return int(first)
