@@ -1,8 +1,15 @@
-"""Branches of a log that a person left by rewinding."""
+"""Branches of a log that a person left by rewinding.
+
+A person may come back to one, go on, and leave it again: what the record has of it is then
+written anew, so that nothing is told or counted twice.
+"""
+
+from dataclasses import dataclass
 
 from stenograph.clock import now
-from stenograph.trajectories.importers.draft import Abandoned, SessionDraft
-from stenograph.trajectories.recording import store, store_sessions
+from stenograph.storage.database import Tx
+from stenograph.trajectories.importers.draft import Abandoned, SessionDraft, StepDraft
+from stenograph.trajectories.recording import store, store_branches, store_sessions
 from stenograph.trajectories.recording.columns import plain
 from stenograph.trajectories.recording.session import (
     Import,
@@ -14,7 +21,50 @@ from stenograph.trajectories.recording.session import (
     save_media,
     title_of,
 )
+from stenograph.trajectories.recording.store_branches import Left
 from stenograph.trajectories.recording.turns import Recorder, start_variant
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where the log and the record differ in the branches that were left."""
+
+    missing: list[Abandoned]
+    #: What the log tells otherwise now: it went on, or is the main line again.
+    stale: list[Left]
+
+
+def difference(tx: Tx, draft: SessionDraft, conversation_id: int) -> Difference:
+    """Compare the branches of a log with those that the record has of it."""
+    missing = [branch for branch in draft.abandoned if branch.steps]
+    unmatched = []
+    for known in store_branches.left(tx, conversation_id):
+        same = next((b for b in missing if _is_told(known, b)), None)
+        if same is None:
+            unmatched.append(known)
+        else:
+            missing.remove(same)
+    told = {_identity(step) for step in draft.steps}
+    told |= {_identity(step) for branch in missing for step in branch.steps}
+    stale = [
+        known
+        for known in unmatched
+        if not told.isdisjoint(known.steps)
+        and (known.fork_id is None or not store_branches.is_used(tx, known.fork_id))
+    ]
+    return Difference(missing, stale)
+
+
+def _identity(step: StepDraft) -> str:
+    return step.key if step.key is not None else store.digest(step).hex()
+
+
+def _is_told(known: Left, branch: Abandoned) -> bool:
+    """Tell whether the record has just this branch (a step without identity may be any)."""
+    return len(known.steps) == len(branch.steps) and all(
+        identity in (None, _identity(step))
+        for identity, step in zip(known.steps, branch.steps, strict=True)
+    )
 
 
 def add_branch(work: Import, draft: SessionDraft, recorder: Recorder, branch: Abandoned) -> None:

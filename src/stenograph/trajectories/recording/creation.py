@@ -5,7 +5,7 @@ import msgspec
 from stenograph.clock import now
 from stenograph.trajectories.importers.draft import SessionDraft
 from stenograph.trajectories.recording import store, store_sessions
-from stenograph.trajectories.recording.branches import add_branch
+from stenograph.trajectories.recording.branches import add_branch, difference
 from stenograph.trajectories.recording.session import (
     Import,
     agent_profile,
@@ -53,10 +53,8 @@ def create(work: Import, draft: SessionDraft, parent: int | None) -> int:
 def finish(work: Import, draft: SessionDraft, recorder: Recorder, conversation_id: int) -> None:
     """Close the last turn, add what was abandoned, and say how the session stands."""
     recorder.close()
-    known = store.known_keys(work.tx, conversation_id) if draft.abandoned else set()
-    for branch in draft.abandoned:
-        if branch.steps and branch.steps[0].key not in known:
-            add_branch(work, draft, recorder, branch)
+    for branch in difference(work.tx, draft, conversation_id).missing:
+        add_branch(work, draft, recorder, branch)
     save_media(work, draft, conversation_id, draft.steps)
     last = store.last_turn(work.tx, conversation_id)
     status = "completed" if last is None else last.status

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from stenograph.errors import ForbiddenError
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import SessionDraft, StepDraft
-from stenograph.trajectories.recording import store, store_sessions
+from stenograph.trajectories.recording import store, store_branches, store_sessions
+from stenograph.trajectories.recording.branches import Difference, difference
 from stenograph.trajectories.recording.creation import finish
 from stenograph.trajectories.recording.session import Change, Import, recorder_for
 from stenograph.trajectories.recording.turns import COMPLETED, OpenTurn, Recorder
@@ -31,15 +32,27 @@ def grow(
             " nothing was taken from it."
         )
         return "unchanged"
-    grows = not same == len(line) == len(draft.steps) or _ends_otherwise(work.tx, known, draft)
+    branches = difference(work.tx, draft, known.conversation_id)
+    grows = (
+        not same == len(line) == len(draft.steps)
+        or bool(branches.missing or branches.stale)
+        or _ends_otherwise(work.tx, known, draft)
+    )
     if grows and not (work.caller.is_admin or work.caller.principal_id == known.owner_id):
         raise ForbiddenError(
             "Somebody else imported this log; only they or an administrator may add to it",
             code="forbidden",
         )
+    if _takes_from_forks(work.tx, known, line, same, branches):
+        warnings.append(
+            "A fork was made of what the log now tells otherwise: nothing was taken from it."
+        )
+        return "unchanged"
     store_sessions.save_originals(work.tx, known.id, draft.originals)
     if not grows:
         return "unchanged"
+    for branch in branches.stale:
+        store_branches.forget(work.tx, branch)
     recorder = recorder_for(work, draft, known.conversation_id)
     _rewind(work.tx, recorder, line, same, draft.steps)
     recorder.add(draft.steps[same:])
@@ -51,16 +64,30 @@ def grow(
 
 
 def _ends_otherwise(tx: Tx, known: store_sessions.StoredImport, draft: SessionDraft) -> bool:
-    """Tell whether the log now knows another end of its last turn, or a branch that was left."""
+    """Tell whether the log now knows another end of its last turn."""
     last = store.last_turn(tx, known.conversation_id)
     if last is not None and not last.pruned:
         prompts = store.prompts(tx, known.conversation_id)
         if draft.turn_ends.get(prompts - 1, COMPLETED)[0] != last.status:
             return True
-    if not draft.abandoned:
+    return False
+
+
+def _takes_from_forks(
+    tx: Tx,
+    known: store_sessions.StoredImport,
+    line: Sequence[store.StoredStep],
+    same: int,
+    branches: Difference,
+) -> bool:
+    """Tell whether a turn would go that a fork shows, which somebody made or uses."""
+    kept = {step.turn_id for step in line[:same]}
+    gone = [step.turn_id for step in line[same:] if step.turn_id not in kept and step.turn_id]
+    if not gone:
         return False
-    keys = store.known_keys(tx, known.conversation_id)
-    return any(branch.steps and branch.steps[0].key not in keys for branch in draft.abandoned)
+    stale = [branch.fork_id for branch in branches.stale if branch.fork_id is not None]
+    last = store_branches.last_shared(tx, known.conversation_id, stale)
+    return last >= 0 and store.position_of(tx, gone[0]) <= last
 
 
 def _agreeing(line: Sequence[store.StoredStep], steps: Sequence[StepDraft]) -> int:

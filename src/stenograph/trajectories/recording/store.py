@@ -326,18 +326,6 @@ def main_line(tx: Tx, conversation_id: int) -> list[StoredStep]:
     ]
 
 
-def known_keys(tx: Tx, conversation_id: int) -> set[str]:
-    """Return the keys of all steps of a conversation and of the forks made from it."""
-    return {
-        row[0]
-        for row in tx.rows(
-            "SELECT external_key FROM steps WHERE external_key IS NOT NULL AND conversation_id IN"
-            " (SELECT id FROM conversations WHERE id = :id OR source_id = :id)",
-            id=conversation_id,
-        )
-    }
-
-
 def delete_turns(tx: Tx, conversation_id: int, turn_ids: Sequence[int]) -> None:
     """Delete turns whole, from the end of a conversation, with all that hangs on them."""
     if not turn_ids:

@@ -105,7 +105,8 @@ class Recorder:
         if draft.part == "prompt":
             text = self._prompt(batch, draft, parts)
         elif draft.part in ("agent", "steer") and self.open is None:
-            self._open(batch, parts, prompt=parts.text if draft.part == "steer" else None)
+            prompt = parts.text if draft.part == "steer" else None
+            self._open(batch, parts, prompt=prompt, ordinal=self.prompts - 1)
             text = False
         place = Place(self.target.conversation_id)
         if turn := self.open:
@@ -143,8 +144,8 @@ class Recorder:
         parts: StepColumns,
         *,
         prompt: str | None,
+        ordinal: int,
         origin: str = "person",
-        ordinal: int = -1,
     ) -> None:
         at = parts.occurred_at or now()
         batch.flush()  # what came before is written before, so that feeds keep the order
@@ -153,7 +154,7 @@ class Recorder:
         )
         self.open = start_variant(self.tx, self.target, turn_id, prompt, at, ordinal)
         store.activate(self.tx, turn_id, self.open.variant_id)
-        self.turns[ordinal] = turn_id
+        self.turns.setdefault(ordinal, turn_id)
         batch.events.append(
             Event("turn_created", turn_id=turn_id, variant_id=self.open.variant_id, occurred_at=at)
         )
