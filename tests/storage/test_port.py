@@ -12,6 +12,7 @@ from stenograph.ids import new_id
 from stenograph.storage import location
 from stenograph.storage.database import among
 
+COUNT = 20
 NAMES = "SELECT name FROM organizations ORDER BY id"
 
 
@@ -360,3 +361,34 @@ def test_a_full_disk_is_an_error_and_what_was_there_stays(sqlite_location):
     opened.write(lambda tx: add(tx, "later"))
     assert names(opened) == ["kept", "later"]
     opened.close()
+
+
+def test_submit_tells_when_futures_are_settled(database):
+    """`answered` comes after the futures, and for all that one commit settled at once."""
+    settled: list[int] = []
+    told = threading.Event()
+
+    def answered() -> None:
+        settled.append(sum(future.done() for future in futures))
+        if settled[-1] == len(futures) == COUNT:
+            told.set()
+
+    futures: list = []
+    release = threading.Event()
+    futures.append(database.submit(lambda tx: release.wait(10), answered))
+    futures += [database.submit(lambda tx: 1 / 0, answered) for _ in range(COUNT - 1)]
+    release.set()
+    assert told.wait(10)
+    assert futures[0].result() is True
+    assert all(isinstance(future.exception(), ZeroDivisionError) for future in futures[1:])
+    if database.dialect == "sqlite":
+        assert settled == [COUNT]
+
+
+def test_what_follows_a_commit_may_fail(database):
+    def act(tx):
+        tx.after_commit(lambda: 1 / 0)
+        return 5
+
+    assert database.write(act) == 5
+    assert database.write(lambda tx: 6) == 6

@@ -12,6 +12,7 @@ from litestar import Request
 
 from stenograph.accounts.access import Caller
 from stenograph.errors import InvalidInputError
+from stenograph.http.handover import Handover
 from stenograph.http.route import Route
 from stenograph.settings import Settings
 from stenograph.storage.database import Database, Tx
@@ -26,13 +27,16 @@ _PATH_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 class Ctx:
     """One request. `raw` is its body, empty where the route takes none."""
 
-    __slots__ = ("_query", "caller", "database", "raw", "request", "route", "sealer", "settings")
+    __slots__ = (
+        "_query", "caller", "database", "handover", "raw", "request", "route", "sealer", "settings",
+    )  # fmt: skip
 
     def __init__(
         self,
         *,
         caller: Caller,
         database: Database,
+        handover: Handover,
         settings: Settings,
         sealer: Sealer,
         request: Request[Any, Any, Any],
@@ -41,6 +45,7 @@ class Ctx:
     ) -> None:
         self.caller = caller
         self.database = database
+        self.handover = handover
         self.settings = settings
         self.sealer = sealer
         self.request = request
@@ -75,7 +80,7 @@ class Ctx:
     async def write(self, act: Callable[[Tx], T]) -> T:
         """Run `act` in a transaction; when this returns, what it did is on disk."""
         run = copy_context().run
-        return await asyncio.wrap_future(self.database.submit(lambda tx: run(act, tx)))
+        return await self.handover.write(lambda tx: run(act, tx))
 
 
 def _read(database: Database, look: Callable[[Tx], T]) -> T:

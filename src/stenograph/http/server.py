@@ -23,6 +23,7 @@ from stenograph.http.auth import Gate
 from stenograph.http.context import Ctx
 from stenograph.http.edge import Edge
 from stenograph.http.errors import Family
+from stenograph.http.handover import Handover
 from stenograph.http.metrics import Metrics
 from stenograph.http.route import Answer, Route, snake
 from stenograph.http.v3 import (
@@ -72,7 +73,7 @@ V3: list[Sequence[Route]] = [
 def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
     """Build the ASGI application over an open, migrated database."""
     gate, metrics = Gate(database, settings), Metrics()
-    parts = (database, settings, sealer)
+    parts = (database, Handover(database), settings, sealer)
     handlers: list[Any] = [
         *(_handler(route, AGENT_PREFIX, gate.agent, parts) for route in _flat(AGENT_API)),
         *(_handler(route, V3_PREFIX, gate.v3, parts) for route in _flat(V3)),
@@ -102,12 +103,12 @@ def _handler(
     route: Route,
     prefix: str,
     admit: Callable[[Request[Any, Any, Any], Route], Awaitable[Caller]],
-    parts: tuple[Database, Settings, Sealer],
+    parts: tuple[Database, Handover, Settings, Sealer],
 ) -> HTTPRouteHandler:
     """Make a Litestar handler of a route: admit, read the body, call, encode."""
     if prefix == V3_PREFIX and (route.scope is None or 204 in route.answers):
         raise TypeError(f"{route.id}: a v3 route names its scope and always answers with a body")
-    database, settings, sealer = parts
+    database, handover, settings, sealer = parts
     names = {name: snake(name) for name in route.path_parameters if name != "orgId"}
     takes_body = route.body is not None
 
@@ -118,6 +119,7 @@ def _handler(
         ctx = Ctx(
             caller=caller,
             database=database,
+            handover=handover,
             settings=settings,
             sealer=sealer,
             request=request,

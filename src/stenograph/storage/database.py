@@ -10,7 +10,10 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
+import structlog
+
 T = TypeVar("T")
+_log = structlog.get_logger()
 Row: TypeAlias = tuple[Any, ...]
 Dialect: TypeAlias = Literal["sqlite", "postgres"]
 
@@ -76,8 +79,14 @@ class Database(Protocol):
         """Run `act` in one transaction; when this returns, what it did is on disk."""
         ...
 
-    def submit(self, act: Callable[[Tx], T], /) -> "Future[T]":
-        """As `write`, without waiting."""
+    def submit(
+        self, act: Callable[[Tx], T], answered: Callable[[], None] | None = None, /
+    ) -> "Future[T]":
+        """As `write`, without waiting.
+
+        `answered` is called, on whatever thread, after the future was settled; once for all the
+        futures that one commit settled.
+        """
         ...
 
     def scrub(self, rewrite: Sequence[str] = ()) -> bool:
@@ -90,6 +99,15 @@ class Database(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def follow(acts: Iterable[Callable[[], None]]) -> None:
+    """Do what was to follow a commit. Nothing that fails in it can undo the commit, or say so."""
+    for act in acts:
+        try:
+            act()
+        except Exception:
+            _log.exception("What follows a commit failed")
 
 
 def among(column: str, ids: Iterable[int]) -> str:

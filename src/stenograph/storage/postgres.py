@@ -14,7 +14,7 @@ from psycopg.abc import Buffer
 from psycopg.types.string import StrDumperUnknown, TextLoader
 from psycopg_pool import ConnectionPool
 
-from stenograph.storage.database import Dialect, Row, Tx, insert_sql
+from stenograph.storage.database import Dialect, Row, Tx, follow, insert_sql
 
 T = TypeVar("T")
 
@@ -183,16 +183,31 @@ class PostgresDatabase:
                 with self._pool.connection() as connection:
                     tx = PostgresTx(connection, self.observer)
                     result = act(tx)
-                for done in tx.acts:
-                    done()
+                follow(tx.acts)
                 return result
             except (errors.SerializationFailure, errors.DeadlockDetected):
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError
 
-    def submit(self, act: Callable[[Tx], T], /) -> "Future[T]":
-        return self._threads.submit(self.write, act)
+    def submit(
+        self, act: Callable[[Tx], T], answered: Callable[[], None] | None = None, /
+    ) -> "Future[T]":
+        if answered is None:
+            return self._threads.submit(self.write, act)
+        future: Future[T] = Future()
+        self._threads.submit(self._answer, act, future, answered)
+        return future
+
+    def _answer(
+        self, act: Callable[[Tx], T], future: "Future[T]", answered: Callable[[], None]
+    ) -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(self.write(act))
+            except BaseException as error:
+                future.set_exception(error)
+        answered()
 
     def scrub(self, rewrite: Sequence[str] = ()) -> bool:
         with self._pool.connection() as connection:

@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stenograph.storage.database import Dialect, Row, Tx, insert_sql
+from stenograph.storage.database import Dialect, Row, Tx, follow, insert_sql
 
 T = TypeVar("T")
 
@@ -117,6 +118,17 @@ class SqliteTx:
         self.acts.append(act)
 
 
+@dataclass(slots=True)
+class _Job:
+    """Something to be written, and what became of it before its commit."""
+
+    act: Callable[[Tx], Any]
+    answered: Callable[[], None] | None
+    future: "Future[Any]" = field(default_factory=Future)
+    result: Any = None
+    acts: list[Callable[[], None]] = field(default_factory=list)
+
+
 class SqliteDatabase:
     """A database file, opened once per process. Other processes may open it too."""
 
@@ -126,9 +138,7 @@ class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.observer: Callable[[str], None] | None = None
-        self._jobs: queue.SimpleQueue[tuple[Callable[[Tx], Any], Future[Any]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._readers: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._writer = _connect(path, writer=True)
         self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
@@ -151,14 +161,16 @@ class SqliteDatabase:
     def write(self, act: Callable[[Tx], T], /) -> T:
         return self.submit(act).result()
 
-    def submit(self, act: Callable[[Tx], T], /) -> "Future[T]":
+    def submit(
+        self, act: Callable[[Tx], T], answered: Callable[[], None] | None = None, /
+    ) -> "Future[T]":
         if self._closed:
             raise RuntimeError("the database is closed")
         if threading.current_thread() is self._thread:
             raise RuntimeError("write() inside write() would wait for itself")
-        future: Future[T] = Future()
-        self._jobs.put((act, future))
-        return future
+        job = _Job(act, answered)
+        self._jobs.put(job)
+        return job.future
 
     def scrub(self, rewrite: Sequence[str] = ()) -> bool:
         if rewrite:
@@ -220,65 +232,66 @@ class SqliteDatabase:
             if not self._group(job):
                 return
 
-    def _group(self, job: tuple[Callable[[Tx], Any], Future[Any]]) -> bool:
+    def _group(self, job: _Job) -> bool:
         """Run `job` and those waiting behind it in one transaction. False: the end was met."""
-        done: list[tuple[Future[Any], Any, list[Callable[[], None]]]] = []
-        more = True
         try:
             self._writer.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
-            job[1].set_exception(error)
+            job.future.set_exception(error)
+            _tell([job])
             return True
-        pending: tuple[Callable[[Tx], Any], Future[Any]] | None = job
+        group: list[_Job] = []
+        done: list[_Job] = []
+        pending: _Job | None = job
         while pending is not None:
-            act, future = pending
-            if future.set_running_or_notify_cancel():
-                self._one(act, future, done)
+            group.append(pending)
+            if pending.future.set_running_or_notify_cancel():
+                self._one(pending, done)
             if len(done) >= GROUP or not self._writer.in_transaction:
                 break
             try:
                 pending = self._jobs.get_nowait()
             except queue.Empty:
                 break
-            if pending is None:
-                more = False
         self._commit(done)
-        return more
+        _tell(group)
+        return pending is not None
 
-    def _one(
-        self,
-        act: Callable[[Tx], Any],
-        future: "Future[Any]",
-        done: list[tuple["Future[Any]", Any, list[Callable[[], None]]]],
-    ) -> None:
+    def _one(self, job: _Job, done: list[_Job]) -> None:
         tx = SqliteTx(self._writer, self.observer)
         try:
             self._writer.execute("SAVEPOINT job")
-            result = act(tx)
+            job.result = job.act(tx)
             self._writer.execute("RELEASE job")
         except BaseException as error:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK TO job")
                 self._writer.execute("RELEASE job")
             else:  # SQLite itself rolled everything back (disk full, I/O): nobody's work is there
-                for other, _, _ in done:
-                    other.set_exception(error)
+                for other in done:
+                    other.future.set_exception(error)
                 done.clear()
-            future.set_exception(error)
+            job.future.set_exception(error)
         else:
-            done.append((future, result, tx.acts))
+            job.acts = tx.acts
+            done.append(job)
 
-    def _commit(self, done: list[tuple["Future[Any]", Any, list[Callable[[], None]]]]) -> None:
+    def _commit(self, done: list[_Job]) -> None:
         try:
             if self._writer.in_transaction:
                 self._writer.execute("COMMIT")
         except sqlite3.Error as error:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            for future, _, _ in done:
-                future.set_exception(error)
+            for job in done:
+                job.future.set_exception(error)
             return
-        for future, result, acts in done:
-            for act in acts:
-                act()
-            future.set_result(result)
+        for job in done:
+            follow(job.acts)
+            job.future.set_result(job.result)
+
+
+def _tell(group: list[_Job]) -> None:
+    """Tell those who submitted jobs of a group, each once, that they are answered."""
+    for answered in {job.answered for job in group if job.answered is not None}:
+        answered()
