@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stenograph.accounts import credential, organization, principal, scopes
+from stenograph.accounts import credential, organization, principal, scopes, store
 from stenograph.storage.database import Database, Tx
 
 FILE = "keys.json"
@@ -24,7 +24,7 @@ def ensure(database: Database, data: Path, slug: str = "default") -> bool:
     `keys.json` holds {"organization": slug, "api": secret, "member": secret, "executor": secret}.
     """
     with database.read() as tx:
-        if tx.value("SELECT 1 FROM organizations WHERE slug = :slug", slug=slug):
+        if store.organization_by_slug(tx, slug) is not None:
             return False
 
     def make(tx: Tx) -> bool:

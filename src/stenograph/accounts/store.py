@@ -56,6 +56,11 @@ def claim_slug(tx: Tx, **columns: object) -> bool:
     )
 
 
+def hold_organization(tx: Tx, organization_id: int) -> None:
+    """Hold an organization until the transaction ends: one at a time makes what it has once."""
+    tx.row(f"SELECT id FROM organizations WHERE id = :id{tx.for_update}", id=organization_id)
+
+
 def principals(tx: Tx, organization_id: int) -> list[Row]:
     """List everyone in an organization, oldest first."""
     return tx.rows(

@@ -127,10 +127,10 @@ def create(
     answerer_id = None
     if answerer is not None:
         answerer_id = _member(tx, workspace, answerer, "answerer_not_eligible")
-    at = now()
     public_id = new_id()
-    conversation_id = tx.insert(
-        "conversations",
+    conversation_id = store.add_conversation(
+        tx,
+        now(),
         public_id=public_id,
         workspace_id=workspace.id,
         creator_id=caller.principal_id,
@@ -139,9 +139,6 @@ def create(
         metadata=check_metadata(metadata),
         billing_subject=billing_subject,
         access_default=access_default,
-        last_activity_at=at,
-        created_at=at,
-        updated_at=at,
     )
     name(tx, workspace, conversation_id, entries)
     return access.find(tx, caller, workspace.public_id, public_id)

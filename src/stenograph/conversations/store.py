@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from stenograph.ids import new_id
 from stenograph.storage.database import Row, Tx
 
 _WORKSPACE = (
@@ -64,6 +65,18 @@ def workspaces(
         limit=limit,
         **({} if after is None else {"after": after}),
     )
+
+
+def shared_workspace(tx: Tx, organization_id: int, name: str) -> int | None:
+    """Return the living workspace of that name that the whole organization sees."""
+    found = tx.value(
+        "SELECT id FROM workspaces WHERE organization_id = :organization_id AND name = :name"
+        " AND access_mode = 'account_wide' AND state = 'active' AND deleted_at IS NULL"
+        " ORDER BY id LIMIT 1",
+        organization_id=organization_id,
+        name=name,
+    )
+    return None if found is None else int(found)
 
 
 def workspace_people(tx: Tx, workspace_id: int) -> tuple[Row, Row]:
@@ -176,6 +189,14 @@ _DOCUMENT_JOINS = (
     " LEFT JOIN variants fv ON fv.id = c.source_variant_id"
     " LEFT JOIN turns at ON at.id = c.active_turn_id"
 )
+
+
+def add_conversation(tx: Tx, at: int, **columns: object) -> int:
+    """Insert a conversation that begins at `at`; what is left out has its usual value."""
+    usual = {"public_id": new_id(), "metadata": "{}", "access_default": "full"}
+    return tx.insert(
+        "conversations", last_activity_at=at, created_at=at, updated_at=at, **(usual | columns)
+    )
 
 
 def document(tx: Tx, conversation_id: int) -> Row:

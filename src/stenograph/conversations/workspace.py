@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from stenograph.accounts import principal
+from stenograph.accounts import store as accounts
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
 from stenograph.conversations import access, store
@@ -78,6 +79,18 @@ def create(
             ) from None
         store.add_member(tx, workspace_id, found.id)
     return access.find_workspace(tx, caller, public_id)
+
+
+def shared(tx: Tx, caller: Caller, name: str) -> int:
+    """Return the workspace of this name that the whole organization sees, by its row id.
+
+    It is made when first asked for, once.
+    """
+    found = store.shared_workspace(tx, caller.organization_id, name)
+    if found is None:
+        accounts.hold_organization(tx, caller.organization_id)
+        found = store.shared_workspace(tx, caller.organization_id, name)
+    return found or create(tx, caller, name, access_mode="account_wide").id
 
 
 def page(

@@ -7,8 +7,11 @@ from typing import Any
 
 import msgspec
 
+from stenograph.accounts import store as accounts
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
+from stenograph.conversations import store as conversations
+from stenograph.conversations import workspace
 from stenograph.errors import ConflictError
 from stenograph.sessions import secret, store, store_reasons
 from stenograph.sessions.reason import Reason
@@ -50,8 +53,13 @@ def create(tx: Tx, caller: Caller, new: NewSession) -> int:
     """Make a session and return its row id. With an `agent` it is one that is recorded."""
     at = now()
     name, default = (RECORDED, "full") if new.reason is None else (REASONS, "none")
-    conversation_id = store.insert_conversation(
-        tx, _workspace(tx, caller, name, at), caller.principal_id, new.title, default, at
+    conversation_id = conversations.add_conversation(
+        tx,
+        at,
+        workspace_id=workspace.shared(tx, caller, name),
+        creator_id=caller.principal_id,
+        title=new.title,
+        access_default=default,
     )
     store.insert_session(
         tx,
@@ -89,7 +97,7 @@ def repeated(tx: Tx, caller: Caller, sent: Key) -> str | None:
     Raises `ConflictError`: `idempotency_target_conflict` or `idempotency_profile_conflict` if
     where it runs, or anything else, was another then. Keys of different people do not meet.
     """
-    store.hold_organization(tx, caller.organization_id)
+    accounts.hold_organization(tx, caller.organization_id)
     found = store.by_key(tx, caller.organization_id, _own(caller, sent))
     if found is None:
         return None
@@ -99,16 +107,6 @@ def repeated(tx: Tx, caller: Caller, sent: Key) -> str | None:
     if profile != sent.profile:
         raise ConflictError("The key has another body", code="idempotency_profile_conflict")
     return str(found[0])
-
-
-def _workspace(tx: Tx, caller: Caller, name: str, at: int) -> int:
-    found = store.workspace(tx, caller.organization_id, name)
-    if found is None:
-        store.hold_organization(tx, caller.organization_id)
-        found = store.workspace(tx, caller.organization_id, name)
-    if found is None:
-        found = store.insert_workspace(tx, caller.organization_id, caller.principal_id, name, at)
-    return found
 
 
 def _own(caller: Caller, sent: Key) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from typing import Any
 
-from stenograph.ids import new_id
 from stenograph.storage.database import Row, Tx, among
 
 # Who may see a session. One of a Reason: the Reason's owner and those it is shared with. Any
@@ -118,59 +117,6 @@ FROM usage_receipts u WHERE {which} GROUP BY u.conversation_id
 def usage(tx: Tx, conversation_ids: Collection[int]) -> list[Row]:
     """Return (session, prompt, cached, completion tokens, cost in US dollars); NULL: unknown."""
     return tx.rows(_USAGE.format(which=among("u.conversation_id", conversation_ids)))
-
-
-def workspace(tx: Tx, organization_id: int, name: str) -> int | None:
-    """Return the living workspace of that name that the whole organization sees."""
-    found = tx.value(
-        "SELECT id FROM workspaces WHERE organization_id = :organization_id AND name = :name"
-        " AND access_mode = 'account_wide' AND state = 'active' AND deleted_at IS NULL"
-        " ORDER BY id LIMIT 1",
-        organization_id=organization_id,
-        name=name,
-    )
-    return None if found is None else int(found)
-
-
-def hold_organization(tx: Tx, organization_id: int) -> None:
-    """Let one writer at a time make what an organization has once."""
-    tx.row(f"SELECT id FROM organizations WHERE id = :id{tx.for_update}", id=organization_id)
-
-
-def insert_workspace(tx: Tx, organization_id: int, principal_id: int, name: str, at: int) -> int:
-    """Make a workspace that the whole organization sees."""
-    return tx.insert(
-        "workspaces",
-        public_id=new_id(),
-        organization_id=organization_id,
-        owner_id=principal_id,
-        creator_id=principal_id,
-        name=name,
-        access_mode="account_wide",
-        state="active",
-        metadata="{}",
-        lock_version=0,
-        created_at=at,
-        updated_at=at,
-    )
-
-
-def insert_conversation(
-    tx: Tx, workspace_id: int, principal_id: int, title: str | None, access_default: str, at: int
-) -> int:
-    """Make the conversation that a session is."""
-    return tx.insert(
-        "conversations",
-        public_id=new_id(),
-        workspace_id=workspace_id,
-        creator_id=principal_id,
-        title=title,
-        metadata="{}",
-        access_default=access_default,
-        last_activity_at=at,
-        created_at=at,
-        updated_at=at,
-    )
 
 
 def insert_session(tx: Tx, conversation_id: int, **columns: object) -> None:

@@ -7,19 +7,18 @@ written anew, so that nothing is told or counted twice.
 from dataclasses import dataclass
 
 from stenograph.clock import now
+from stenograph.sessions import store as sessions
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import Abandoned, SessionDraft, StepDraft
 from stenograph.trajectories.recording import store, store_branches, store_sessions
 from stenograph.trajectories.recording.columns import plain
 from stenograph.trajectories.recording.session import (
     Import,
-    agent_profile,
-    facts,
+    begin,
     moment,
     moments,
     recorder_for,
     save_media,
-    title_of,
 )
 from stenograph.trajectories.recording.store_branches import Left
 from stenograph.trajectories.recording.turns import Recorder, start_variant
@@ -91,25 +90,16 @@ def _candidate(work: Import, recorder: Recorder, branch: Abandoned, turn_id: int
 def _fork(work: Import, draft: SessionDraft, recorder: Recorder, branch: Abandoned) -> None:
     source = recorder.target.conversation_id
     at = min(moments(branch.steps), default=now())
-    fork_id = store_sessions.open_conversation(
-        work.tx,
-        workspace_id=work.workspace_id,
-        creator_id=work.caller.principal_id,
-        answerer_id=agent_profile(work, draft),
-        title=title_of(draft, work.redactor),
-        parent_id=None,
-        at=at,
-    )
+    fork_id = begin(work, draft, None, at)
     shared = _turn_before(work, recorder, branch)
     store_sessions.open_fork(work.tx, fork_id, source, shared)
-    facts(work, draft, fork_id, None, at)
     forked = recorder_for(work, draft, fork_id)
     forked.ends = {}
     forked.add(branch.steps)
     forked.close()
     save_media(work, draft, fork_id, branch.steps)
     end = max(moments(branch.steps), default=at)
-    store_sessions.update_session(work.tx, fork_id, status="exit", outcome="success", ended_at=end)
+    sessions.update(work.tx, fork_id, status="exit", outcome="success", ended_at=end)
     store_sessions.touch(work.tx, fork_id, end)
 
 

@@ -3,35 +3,25 @@
 import msgspec
 
 from stenograph.clock import now
+from stenograph.sessions import store as sessions
 from stenograph.trajectories.importers.draft import SessionDraft
 from stenograph.trajectories.recording import store, store_sessions
 from stenograph.trajectories.recording.branches import add_branch, difference
 from stenograph.trajectories.recording.session import (
     Import,
-    agent_profile,
-    facts,
+    begin,
     model_of,
     moment,
     moments,
     recorder_for,
     save_media,
-    title_of,
 )
 from stenograph.trajectories.recording.turns import SESSION_STATUS, Recorder
 
 
 def create(work: Import, draft: SessionDraft, parent: int | None) -> int:
     at = moment(draft.started_at) or min(moments(draft.steps), default=now())
-    conversation_id = store_sessions.open_conversation(
-        work.tx,
-        workspace_id=work.workspace_id,
-        creator_id=work.caller.principal_id,
-        answerer_id=agent_profile(work, draft),
-        title=title_of(draft, work.redactor),
-        parent_id=parent,
-        at=at,
-    )
-    facts(work, draft, conversation_id, parent, at)
+    conversation_id = begin(work, draft, parent, at)
     import_id = work.tx.insert(
         "imports",
         organization_id=work.caller.organization_id,
@@ -59,10 +49,10 @@ def finish(work: Import, draft: SessionDraft, recorder: Recorder, conversation_i
     last = store.last_turn(work.tx, conversation_id)
     status = "completed" if last is None else last.status
     end = max(moments(draft.steps), default=now())
-    store_sessions.update_session(
+    sessions.update(
         work.tx,
         conversation_id,
-        status=SESSION_STATUS[status],  # type: ignore[index]
+        status=SESSION_STATUS[status],
         outcome="success" if status == "completed" else None,
         model=model_of(draft),
         agent=msgspec.json.encode(draft.agent).decode(),
@@ -70,5 +60,5 @@ def finish(work: Import, draft: SessionDraft, recorder: Recorder, conversation_i
         ended_at=end,
     )
     if recorder.audio:
-        store_sessions.update_session(work.tx, conversation_id, audio=1)
+        sessions.update(work.tx, conversation_id, audio=1)
     store_sessions.touch(work.tx, conversation_id, end)

@@ -57,9 +57,7 @@ def grow(
     _rewind(work.tx, recorder, line, same, draft.steps)
     recorder.add(draft.steps[same:])
     finish(work, draft, recorder, known.conversation_id)
-    work.tx.run(
-        "UPDATE imports SET steps = :steps WHERE id = :id", id=known.id, steps=len(draft.steps)
-    )
+    store_sessions.set_steps(work.tx, known.id, len(draft.steps))
     return "grown"
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from stenograph.clock import now
 from stenograph.errors import ConflictError, InvalidInputError
+from stenograph.sessions import store as sessions
 from stenograph.sessions.messages import Outcome
 from stenograph.storage.database import Tx
 from stenograph.trajectories.atif.check import problems
@@ -210,7 +211,7 @@ def _settle(tx: Tx, recorder: Recorder, finish: Finish | None) -> None:
         if recorder.open is not None:
             recorder.ends[recorder.open.ordinal] = (_ENDS[finish.status], None)
         status = recorder.close(outcome=finish.outcome, answer=finish.result_summary)
-        store_sessions.update_session(
+        sessions.update(
             tx,
             conversation_id,
             status=finish.status,
@@ -221,4 +222,4 @@ def _settle(tx: Tx, recorder: Recorder, finish: Finish | None) -> None:
     elif recorder.open is not None:
         store.keep_round(tx, recorder.open)
     if recorder.audio:
-        store_sessions.update_session(tx, conversation_id, audio=1)
+        sessions.update(tx, conversation_id, audio=1)

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
+from stenograph.accounts import store as accounts
 from stenograph.accounts.access import Caller
-from stenograph.clock import now
-from stenograph.ids import new_id
+from stenograph.conversations import workspace
 from stenograph.sessions import secret
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import SessionDraft
@@ -33,9 +33,12 @@ def record(
     `secrets`: sealed values by name that are masked in every reading of the session, also of one
     that was recorded without them before. `values`: the same, opened.
     """
-    store.lock(tx, caller.organization_id)
+    # One import of an organization at a time, so that no log is taken in twice.
+    accounts.hold_organization(tx, caller.organization_id)
     redactor = Redactor(values, "ephemeral")
-    work = Import(tx, caller, mode, secrets or {}, _workspace(tx, caller), redactor)
+    work = Import(
+        tx, caller, mode, secrets or {}, workspace.shared(tx, caller, WORKSPACE), redactor
+    )
     parent = None
     if draft.parent_key is not None:
         parents = store_sessions.find_imports(
@@ -46,27 +49,6 @@ def record(
     if parent is not None:
         _link_children(tx, parent)
     return work.recorded
-
-
-def _workspace(tx: Tx, caller: Caller) -> int:
-    found = store.find_workspace(tx, caller.organization_id, WORKSPACE)
-    if found is not None:
-        return found
-    at = now()
-    return tx.insert(
-        "workspaces",
-        public_id=new_id(),
-        organization_id=caller.organization_id,
-        owner_id=caller.principal_id,
-        creator_id=caller.principal_id,
-        name=WORKSPACE,
-        access_mode="account_wide",
-        state="active",
-        metadata="{}",
-        lock_version=0,
-        created_at=at,
-        updated_at=at,
-    )
 
 
 def _session(work: Import, draft: SessionDraft, parent: int | None) -> None:

@@ -11,7 +11,9 @@ from stenograph.accounts import principal
 from stenograph.accounts import store as accounts
 from stenograph.accounts.access import Caller
 from stenograph.clock import parse_iso
+from stenograph.conversations import store as conversations
 from stenograph.sessions import secret
+from stenograph.sessions import store as sessions
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import SessionDraft, StepDraft
 from stenograph.trajectories.recording import store_sessions
@@ -81,10 +83,18 @@ def model_of(draft: SessionDraft) -> str | None:
     return next((name for name in named if name is not None), None)
 
 
-def facts(
-    work: Import, draft: SessionDraft, conversation_id: int, parent: int | None, at: int
-) -> None:
-    store_sessions.open_session(
+def begin(work: Import, draft: SessionDraft, parent: int | None, at: int) -> int:
+    """Make the conversation that a log's session becomes, with its facts; returns its row id."""
+    conversation_id = conversations.add_conversation(
+        work.tx,
+        at,
+        workspace_id=work.workspace_id,
+        creator_id=work.caller.principal_id,
+        answerer_id=agent_profile(work, draft),
+        title=title_of(draft, work.redactor),
+        parent_id=parent,
+    )
+    sessions.insert_session(
         work.tx,
         conversation_id,
         organization_id=work.caller.organization_id,
@@ -104,6 +114,7 @@ def facts(
         started_at=at,
     )
     secret.give(work.tx, conversation_id, work.secrets)
+    return conversation_id
 
 
 def recorder_for(work: Import, draft: SessionDraft, conversation_id: int) -> Recorder:

@@ -53,23 +53,6 @@ def digest(draft: StepDraft) -> bytes:
 # Conversations and turns
 
 
-def lock(tx: Tx, organization_id: int) -> None:
-    """Let one import of an organization run at a time, so that no log is taken in twice."""
-    tx.row(f"SELECT id FROM organizations WHERE id = :id{tx.for_update}", id=organization_id)
-
-
-def find_workspace(tx: Tx, organization_id: int, name: str) -> int | None:
-    """Return the living workspace of that name that the whole organization sees."""
-    found = tx.value(
-        "SELECT id FROM workspaces WHERE organization_id = :organization_id AND name = :name"
-        " AND access_mode = 'account_wide' AND state = 'active' AND deleted_at IS NULL"
-        " ORDER BY id LIMIT 1",
-        organization_id=organization_id,
-        name=name,
-    )
-    return None if found is None else int(found)
-
-
 def take_positions(tx: Tx, conversation_id: int, count: int) -> int:
     """Return the first of `count` step positions that are this transaction's from now on.
 
@@ -210,7 +193,7 @@ class StoredTurn:
     id: int
     variant_id: int
     run_id: int
-    status: str
+    status: TurnStatus
     pruned: int
     next_round: int
 

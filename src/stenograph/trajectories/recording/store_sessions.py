@@ -7,43 +7,8 @@ import msgspec
 import zstandard
 
 from stenograph.clock import now
-from stenograph.ids import new_id
+from stenograph.sessions import store as sessions
 from stenograph.storage.database import Tx
-
-
-def open_conversation(
-    tx: Tx,
-    *,
-    workspace_id: int,
-    creator_id: int,
-    answerer_id: int | None,
-    title: str | None,
-    parent_id: int | None,
-    at: int,
-    label: str | None = None,
-) -> int:
-    """Make the conversation that a log's session becomes."""
-    return tx.insert(
-        "conversations",
-        public_id=new_id(),
-        workspace_id=workspace_id,
-        creator_id=creator_id,
-        answerer_id=answerer_id,
-        title=title,
-        metadata="{}",
-        access_default="full",
-        parent_id=parent_id,
-        label=label,
-        last_activity_at=at,
-        created_at=at,
-        updated_at=at,
-    )
-
-
-def open_session(tx: Tx, conversation_id: int, **columns: object) -> None:
-    """Give a conversation its session facts."""
-    names = ["conversation_id", *columns]
-    tx.insert_many("sessions", names, [(conversation_id, *columns.values())])
 
 
 def open_fork(tx: Tx, child_id: int, source_id: int, shared: tuple[int, int] | None) -> None:
@@ -90,6 +55,11 @@ def counts(tx: Tx, conversation_id: int) -> tuple[str, int, int]:
     return row[0], row[1], row[2]
 
 
+def set_steps(tx: Tx, import_id: int, steps: int) -> None:
+    """Say how many steps a log has that was taken in."""
+    tx.run("UPDATE imports SET steps = :steps WHERE id = :id", id=import_id, steps=steps)
+
+
 def public_id(tx: Tx, table: str, row_id: int) -> str:
     """Return the public id of a row."""
     return str(tx.value(f"SELECT public_id FROM {table} WHERE id = :id", id=row_id))
@@ -111,12 +81,6 @@ def call_that_refers(tx: Tx, conversation_id: int, trajectory_id: str) -> int | 
 
 def _like(text: str) -> str:
     return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-
-
-def update_session(tx: Tx, conversation_id: int, **columns: object) -> None:
-    """Set facts of a session."""
-    sets = ", ".join(f"{name} = :{name}" for name in columns)
-    tx.run(f"UPDATE sessions SET {sets} WHERE conversation_id = :id", id=conversation_id, **columns)
 
 
 def retitle(tx: Tx, conversation_id: int, old: str | None, new: str | None) -> None:
@@ -150,7 +114,7 @@ def adopt(tx: Tx, child_id: int, parent_id: int) -> bool:
         parent_id=parent_id,
     ):
         return False
-    update_session(tx, child_id, parent_conversation_id=parent_id)
+    sessions.update(tx, child_id, parent_conversation_id=parent_id)
     tx.run(
         "UPDATE conversations SET parent_id = :parent_id WHERE id = :id",
         id=child_id,
