@@ -1,9 +1,10 @@
 """A session leaves: `exportSessionTrajectory`, and the files that its steps point at."""
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO
 
 from litestar import Response
 from litestar.exceptions import HTTPException
@@ -33,32 +34,35 @@ WHOLE = 2**20
 _PIECE = 2**18
 
 
-def _written(ctx: Ctx, conversation_id: int, redactor: Redactor) -> IO[bytes]:
+class _Document:
+    """The bytes of a document; whoever lets go of it last, in whatever way, closes the file."""
+
+    def __init__(self, folder: Path) -> None:
+        within = str(folder) if folder.is_dir() else None
+        self.file = SpooledTemporaryFile(WHOLE, dir=within)  # noqa: SIM115
+        weakref.finalize(self, self.file.close)
+
+
+def _written(ctx: Ctx, conversation_id: int, redactor: Redactor) -> _Document:
     """Write the document from one snapshot of the record, all before any of it is sent.
 
     A reader takes its time, or never comes back, and must not hold a snapshot meanwhile: on
     PostgreSQL ten of them would hold every connection, on SQLite one keeps the log from shrinking.
     """
-    folder = ctx.settings.data
-    file = SpooledTemporaryFile(WHOLE, dir=str(folder) if folder.is_dir() else None)  # noqa: SIM115
+    made = _Document(ctx.settings.data)
     try:
         with ctx.database.read() as tx:
             for piece in document.trajectory(tx, conversation_id, redactor):
-                file.write(piece)
+                made.file.write(piece)
     except OSError as error:
-        file.close()
         raise HTTPException(status_code=503, detail=str(error)) from error
-    except BaseException:
-        file.close()
-        raise
-    return file
+    return made
 
 
-async def _sent(file: IO[bytes]) -> AsyncIterator[bytes]:
-    with file:
-        file.seek(0)
-        while piece := await asyncio.to_thread(file.read, _PIECE):
-            yield piece
+async def _sent(made: _Document) -> AsyncIterator[bytes]:
+    made.file.seek(0)
+    while piece := await asyncio.to_thread(made.file.read, _PIECE):
+        yield piece
 
 
 @get(
@@ -92,14 +96,13 @@ async def export_session_trajectory(ctx: Ctx, session_id: str) -> Response[bytes
 
     conversation_id, mode, secrets = await ctx.read(find)
     redactor = Redactor(secrets, "ephemeral" if mode == "ephemeral" else "standard")
-    file = await asyncio.to_thread(_written, ctx, conversation_id, redactor)
-    size = file.tell()
+    made = await asyncio.to_thread(_written, ctx, conversation_id, redactor)
+    size = made.file.tell()
     if size > WHOLE:
         length = {"Content-Length": str(size)}
-        return Stream(_sent(file), media_type="application/json", headers=length)
-    with file:
-        file.seek(0)
-        return Response(file.read(), media_type="application/json")
+        return Stream(_sent(made), media_type="application/json", headers=length)
+    made.file.seek(0)
+    return Response(made.file.read(), media_type="application/json")
 
 
 @get(
