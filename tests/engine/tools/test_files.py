@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.tools.doing import do, tools
@@ -118,6 +118,8 @@ def test_a_write_protected_file_stays(tmp_path: Path) -> None:
     old=st.text(st.sampled_from("ab\n"), min_size=1, max_size=3),
     new=st.text(st.sampled_from("abc"), max_size=3),
 )
+@example(text="aaa", old="aa", new="c")
+@example(text="abab", old="ab", new="")
 def test_an_edit_replaces_what_is_there_once(folder: Path, text: str, old: str, new: str) -> None:
     (folder / "f").write_text(text)
     result = do(tools(folder), "edit", path="f", old_text=old, new_text=new)

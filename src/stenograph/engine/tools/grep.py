@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from stenograph.engine.tools import pattern as patterns
-from stenograph.engine.tools.lines import pieces
+from stenograph.engine.tools.lines import blocks
 from stenograph.engine.tools.result import Result, ToolError
 from stenograph.engine.tools.tree import Walk, printable
 from stenograph.engine.tools.workplace import Workplace
@@ -22,8 +22,8 @@ DESCRIPTION = (
 _SHOWN = 400
 #: Bytes at a file's beginning that tell whether it is binary.
 _SNIFFED = 8_192
-#: Bytes of a line that are matched at once.
-_PIECE = 64 << 10
+#: Bytes that are matched at once.
+_BLOCK = 64 << 10
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -41,16 +41,25 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Searched:
-    """A file to search: where it lies, and what it is called in the answer."""
+class _Wanted:
+    """What is searched: `line` decides; `block` rules out most of what no line of it matches."""
 
-    path: str
-    shown: str
+    line: Any
+    block: Any | None
+
+    def lines(self, block: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that match, with their numbers from 0."""
+        if self.block is not None and self.block.search(block) is None:
+            return
+        for number, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
+            if self.line.search(line) is not None:
+                yield number, line
 
 
 def do(place: Workplace, arguments: Arguments, stop: Event) -> Result:
     """Search."""
-    wanted = patterns.expression(arguments.pattern, arguments.ignore_case)
+    asked = (arguments.pattern, arguments.ignore_case)
+    wanted = _Wanted(patterns.expression(*asked), patterns.anywhere(*asked))
     walk = Walk(place.root, arguments.path, place.limits.entries, stop)
     limit = min(arguments.limit, place.limits.found)
     found: list[str] = []
@@ -71,35 +80,33 @@ def do(place: Workplace, arguments: Arguments, stop: Event) -> Result:
     return Result("completed", "".join(found), notes, truncated or walk.cut)
 
 
-def _files(place: Workplace, arguments: Arguments, walk: Walk) -> Iterator[_Searched]:
+def _files(place: Workplace, arguments: Arguments, walk: Walk) -> Iterator[str]:
     if not place.root.is_folder(arguments.path):
         # Opened once before, so that a file named by the call is read or its error told.
         with place.root.file(arguments.path):
             pass
-        yield _Searched(arguments.path, printable(arguments.path))
+        yield arguments.path
         return
     glob = arguments.glob
     # Without a folder in it, the pattern is one of names, wherever they are.
     wanted = patterns.paths(glob if "/" in glob else f"**/{glob}") if glob else None
     for path, is_folder in walk.entries():
         if not is_folder and (wanted is None or wanted.search(printable(path))):
-            whole = walk.path(path)
-            yield _Searched(whole, printable(whole))
+            yield walk.path(path)
 
 
-def _matches(place: Workplace, file: _Searched, wanted: Any, stop: Event) -> Iterator[str]:
+def _matches(place: Workplace, path: str, wanted: _Wanted, stop: Event) -> Iterator[str]:
     try:
-        with place.root.file(file.path) as opened:
-            if b"\x00" in opened.read(_SNIFFED):
+        with place.root.file(path) as file:
+            if b"\x00" in file.read(_SNIFFED):
                 return
-            opened.seek(0)
-            for number, piece in pieces(opened, _PIECE):
+            file.seek(0)
+            for first, block in blocks(file, _BLOCK):
                 if stop.is_set():
                     return
-                line = piece.rstrip(b"\r\n")
-                if wanted.search(line) is not None:
+                for number, line in wanted.lines(block.replace(b"\r\n", b"\n")):
                     text = line[: 4 * _SHOWN].decode(errors="replace")[:_SHOWN]
-                    yield f"{file.shown}:{number}:{text}\n"
+                    yield f"{printable(path)}:{first + number}:{text}\n"
     except (OSError, ToolError):
         # A link that leads out, a pipe, a file gone meanwhile: no text file of this root.
         return

@@ -1,4 +1,4 @@
-"""The lines of a file, none of them longer than memory should hold."""
+"""The lines of a file, read in pieces of bounded size."""
 
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -14,3 +14,15 @@ def pieces(file: BinaryIO, longest: int = LONGEST) -> Iterator[tuple[int, bytes]
         yield number, piece
         if piece.endswith(b"\n"):
             number += 1
+
+
+def blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines by the `size` bytes and a rest, with the number of the first.
+
+    Of a line that is longer than two blocks, a block is a part.
+    """
+    number = 1
+    while block := file.read(size):
+        block += file.readline(size)
+        yield number, block
+        number += block.count(b"\n")

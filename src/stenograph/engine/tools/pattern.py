@@ -28,6 +28,16 @@ def expression(pattern: str, ignore_case: bool = False) -> Any:
         raise ToolError(f"The pattern is no regular expression of RE2: {text}") from None
 
 
+def anywhere(pattern: str, ignore_case: bool = False) -> Any | None:
+    """Compile what finds something in every text of which `pattern` finds something in a line.
+
+    None, if it would have to tell the ends of a line from those of the text.
+    """
+    if "\\A" in pattern or "\\z" in pattern or "(?" in pattern:
+        return None
+    return expression(f"(?m){pattern}", ignore_case)
+
+
 def paths(pattern: str) -> Any:
     """Compile a pattern of paths: `*`, `?`, `[a-z]`, `{a,b}`, `**` for any number of folders."""
     return expression(f"(?s)^(?:{_translated(pattern)})$")
