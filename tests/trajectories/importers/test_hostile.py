@@ -14,6 +14,8 @@ from stenograph.errors import InvalidInputError
 from stenograph.trajectories.atif.check import parse
 from stenograph.trajectories.importers.discovery import read_bytes
 from stenograph.trajectories.recording.record import record
+from trajectories.importers import claude_code_lines as claude
+from trajectories.importers import codex_lines as codex
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 CASES = [
@@ -25,7 +27,7 @@ ANYTHING = st.sampled_from(
         None, True, 0, -1, 1e308, 2**63, -(2**70), 10**400, "", "x", "\0", "\ud800", "NaN",
         [], {}, [None], [[["a"]]], {"type": None}, {"type": "text"}, {"text": {"a": 1}},
         "2026-03-02T10:00:60Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00",
-        "2026-W10-1", "Exit code " + "9" * 5000,
+        "2026-W10-1", "Exit code " + "9" * 5000, "Process exited with code " + "9" * 5000,
         {"type": "tool_use", "id": 5, "name": 7, "input": "s"},
         {"type": "tool_result", "tool_use_id": ["x"], "content": {"type": "image", "source": 1}},
         [{"type": "image", "source": {"media_type": "image/png", "data": "aGk="}}],
@@ -94,3 +96,31 @@ def test_a_spoilt_log_is_refused_or_becomes_a_valid_session(sqlite_database, org
         assert {found.change for found in again} == {"unchanged"}
         for tier in ("none", "standard"):
             parse(exported_bytes(sqlite_database, taken[0].session_id, tier))
+
+
+@pytest.mark.parametrize("cost", [10**400, 10**30, -1, True, "1", None, [], {}])
+def test_a_cost_that_is_none_stays_unknown(cost):
+    log = claude.Log()
+    log.user("q")
+    log.answer("m", claude.text("a"), costUSD=cost)
+    assert log.read().steps[1].step.metrics.cost_usd is None
+
+
+@pytest.mark.parametrize("digits", [1, 9, 10, 5000])
+def test_an_exit_code_of_any_length(digits):
+    told = "9" * digits
+    log = claude.Log()
+    log.user("q")
+    log.answer("m", claude.call("c"))
+    log.result("c", f"Exit code {told}", is_error=True)
+    (result,) = log.read().steps[1].step.observation.results
+    assert result.extra.get("claude_code", {}).get("exit_code") == (
+        int(told) if digits < 10 else None
+    )
+    rollout = codex.Log()
+    rollout.message("user", "q")
+    rollout.call("c")
+    rollout.output("c", f"Process exited with code {told}\nOutput:\nx")
+    rollout.event("item_completed", item={"type": [], "id": {}})
+    rollout.line("turn_context", collaboration_mode={"settings": told})
+    assert rollout.read().steps

@@ -147,6 +147,11 @@ def _usage_line(lines: list[Line]) -> Line:
     return max(reversed(lines), key=_output)
 
 
+def _dollars(cost: Json) -> float | None:
+    known = isinstance(cost, int | float) and not isinstance(cost, bool)
+    return float(cost) if known and 0 <= cost <= _BIGGEST else None
+
+
 def _metrics(line: Line) -> Metrics | None:
     """Return the tokens of a response; None where the log does not tell them.
 
@@ -177,6 +182,6 @@ def _metrics(line: Line) -> Metrics | None:
         prompt_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
         completion_tokens=output,
         cached_tokens=read,
-        cost_usd=float(cost) if isinstance(cost, int | float) and cost >= 0 else None,
+        cost_usd=_dollars(cost),
         extra=extra or None,
     )

@@ -19,7 +19,7 @@ from stenograph.trajectories.importers.claude_code.content import (
 )
 
 _PERSISTED = re.compile(r"<persisted-output>\n.*? saved to: ([^\n]+)\n", re.DOTALL)
-_EXIT_CODE = re.compile(r"Exit code (\d+)\b")
+_EXIT_CODE = re.compile(r"Exit code (\d{1,9})\b")
 
 #: Fields of `toolUseResult` that say again what the result, the call or the child says.
 _REPEATED = {"content", "originalFile", "prompt", "usage", "base64", "persistedOutputPath"}

@@ -31,7 +31,7 @@ _EVENTS = {
 }
 _WORK = {*_EVENTS.values(), "DynamicToolCall", "ImageGeneration"}
 _FACTS = ("status", "duration", "cwd", "source", "server", "error", "agent_nickname")
-_EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})$", re.MULTILINE)
 #: The code-mode tool: its JavaScript calls other tools.
 SCRIPT = "exec"
 
@@ -131,7 +131,8 @@ def work(line: Line) -> dict[str, Json] | None:
     """Return what an event tells of the program's work on a call; None for other events."""
     if line.kind == "item_completed":
         item = line.object("item")
-        known = item.get("type") in _WORK and isinstance(item.get("id"), str)
+        kind = item.get("type")
+        known = isinstance(kind, str) and kind in _WORK and isinstance(item.get("id"), str)
         return item if known else None
     if line.kind in _EVENTS and (call_id := line.text("call_id")):
         return line.payload | {"type": _EVENTS[line.kind], "id": call_id}

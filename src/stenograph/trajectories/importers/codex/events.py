@@ -68,7 +68,8 @@ def _repeat(walk: Walk, line: Line, kind: str, item: dict[str, Json], who: str, 
 def turn_context(walk: Walk, line: Line) -> None:
     """Read what the next calls are made with."""
     mode = line.object("collaboration_mode").get("settings")
-    effort = line.payload.get("effort") or (mode or {}).get("reasoning_effort")
+    chosen = mode.get("reasoning_effort") if isinstance(mode, dict) else None
+    effort = line.payload.get("effort") or chosen
     walk.model = line.text("model") or walk.model
     walk.effort = effort if isinstance(effort, str) else None
     now = {name: value for name in _SETTING if (value := line.payload.get(name)) is not None}
