@@ -4,6 +4,8 @@ The turn at the fork point is adopted: it becomes the fork's own first turn, wit
 candidate, so that it may be answered anew. What stands before it is inherited.
 """
 
+from dataclasses import dataclass
+
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
 from stenograph.conversations import (
@@ -46,17 +48,8 @@ def create(
     made = conversation.create(tx, caller, workspace, title=title)
     store_forks.copy_access(tx, source.id, made.id)
     # The source's own turn at the boundary is left out: its adopted copy stands in that slot.
-    store_forks.add_ancestries(tx, made.id, source.id, point.position - 1)
-    store_forks.adopt(
-        tx,
-        made.id,
-        source_id=source.id,
-        source_turn_id=point.id,
-        source_variant_id=adopted.id,
-        next_position=point.position,
-        answerer_id=source.answerer_id,
-    )
-    store_forks.copy_overrides(tx, source.id, made.id, point.position)
+    link(tx, made.id, source.id, Point(point.id, point.position - 1))
+    store_forks.adopt(tx, made.id, source_variant_id=adopted.id, answerer_id=source.answerer_id)
     own = turn.open(
         tx,
         made.id,
@@ -90,6 +83,33 @@ def create(
     )
     store_turns.touch(tx, made.id, now())
     return access.find(tx, caller, workspace.public_id, made.public_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where a fork leaves its source: the turn it names, and the last position it inherits."""
+
+    turn_id: int
+    boundary: int
+
+
+def link(tx: Tx, fork_id: int, source_id: int, point: Point | None) -> None:
+    """Let an empty conversation show another one's turns up to a point, as they look from there.
+
+    None: it came from the other one, and they have no turn in common.
+    """
+    if point is None:
+        store_forks.adopt(tx, fork_id, source_id=source_id)
+        return
+    store_forks.add_ancestries(tx, fork_id, source_id, point.boundary)
+    store_forks.copy_overrides(tx, source_id, fork_id, point.boundary + 1)
+    store_forks.adopt(
+        tx,
+        fork_id,
+        source_id=source_id,
+        source_turn_id=point.turn_id,
+        next_position=point.boundary + 1,
+    )
 
 
 def _candidate(tx: Tx, point: turn.Turn, public_id: str | None) -> variant.Variant:

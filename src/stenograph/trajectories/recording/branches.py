@@ -7,6 +7,8 @@ written anew, so that nothing is told or counted twice.
 from dataclasses import dataclass
 
 from stenograph.clock import now
+from stenograph.conversations import fork
+from stenograph.conversations.fork import Point
 from stenograph.sessions import store as sessions
 from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.draft import Abandoned, SessionDraft, StepDraft
@@ -92,7 +94,7 @@ def _fork(work: Import, draft: SessionDraft, recorder: Recorder, branch: Abandon
     at = min(moments(branch.steps), default=now())
     fork_id = begin(work, draft, None, at)
     shared = _turn_before(work, recorder, branch)
-    store_sessions.open_fork(work.tx, fork_id, source, shared)
+    fork.link(work.tx, fork_id, source, shared)
     forked = recorder_for(work, draft, fork_id)
     forked.ends = {}
     forked.add(branch.steps)
@@ -103,8 +105,8 @@ def _fork(work: Import, draft: SessionDraft, recorder: Recorder, branch: Abandon
     store_sessions.touch(work.tx, fork_id, end)
 
 
-def _turn_before(work: Import, recorder: Recorder, branch: Abandoned) -> tuple[int, int] | None:
-    """Return the last turn that a branch shares with the main line, and its position; or None.
+def _turn_before(work: Import, recorder: Recorder, branch: Abandoned) -> Point | None:
+    """Return the last turn that a branch shares with the main line; or None.
 
     The main line may end where the branch was left, so there is not always a turn beside it.
     """
@@ -112,6 +114,6 @@ def _turn_before(work: Import, recorder: Recorder, branch: Abandoned) -> tuple[i
     if beside is not None:
         position = store.position_of(work.tx, beside) - 1
         found = store.turn_at(work.tx, recorder.target.conversation_id, position)
-        return None if found is None else (found, position)
+        return None if found is None else Point(found, position)
     before = recorder.turns.get(branch.turn - 1)
-    return None if before is None else (before, store.position_of(work.tx, before))
+    return None if before is None else Point(before, store.position_of(work.tx, before))
