@@ -141,7 +141,7 @@ def accept(
     )
     payload = {"input_public_id": public_id, "kind": kind, "delivery_mode": "queue"}
     append(tx, conversation.id, Event("input_accepted", payload=payload))
-    advance(tx, conversation)
+    advance(tx, conversation.id)
     return find(tx, conversation, public_id)
 
 
@@ -153,28 +153,28 @@ def _check(tx: Tx, conversation: Conversation, expected: Expected) -> None:
         raise ConflictError("There are newer turns", code="stale_timeline")
 
 
-def advance(tx: Tx, conversation: Conversation) -> list[Turn]:
+def advance(tx: Tx, conversation_id: int) -> list[Turn]:
     """Let messages at the head of the queue become turns, as long as nothing is being answered.
 
     Called when an input arrives and when a turn is settled; the caller holds the conversation.
     """
     made: list[Turn] = []
-    if store_turns.active_turn(tx, conversation.id) is not None:
+    if store_turns.active_turn(tx, conversation_id) is not None:
         return made
-    for row in store_inputs.queue(tx, conversation.id):
+    for row in store_inputs.queue(tx, conversation_id):
         waiting = _input(row)
         if waiting.kind != "message" or waiting.state != "pending":
             break
-        made.append(_materialize(tx, conversation, waiting))
+        made.append(_materialize(tx, conversation_id, waiting))
     return made
 
 
-def _materialize(tx: Tx, conversation: Conversation, waiting: Input) -> Turn:
+def _materialize(tx: Tx, conversation_id: int, waiting: Input) -> Turn:
     """Make a completed turn of a message: its own words are its content, no model is asked."""
-    sender_id, text = store_inputs.sender(tx, waiting.id)
+    sender_id, answerer_id, text = store_inputs.said(tx, waiting.id)
     made = turn.open(
         tx,
-        conversation.id,
+        conversation_id,
         kind="message",
         role=waiting.role,
         status="completed",
@@ -185,7 +185,7 @@ def _materialize(tx: Tx, conversation: Conversation, waiting: Input) -> Turn:
         ),
         origin=waiting.origin,
         speaker_id=sender_id,
-        answerer_id=conversation.answerer_id,
+        answerer_id=answerer_id,
         input_id=waiting.id,
         announce=False,
     )
@@ -194,7 +194,7 @@ def _materialize(tx: Tx, conversation: Conversation, waiting: Input) -> Turn:
     named = {"input_public_id": waiting.public_id}
     append(
         tx,
-        conversation.id,
+        conversation_id,
         Event("input_materialized", made.id, said.id, payload=named),
         Event("turn_created", made.id, said.id, payload={"status": "completed"}),
         Event(

@@ -37,11 +37,15 @@ def queue(tx: Tx, conversation_id: int) -> list[Row]:
     )
 
 
-def sender(tx: Tx, input_id: int) -> tuple[int | None, str]:
-    """Return who sent an input, and its text."""
-    row = tx.row("SELECT sender_id, text FROM inputs WHERE id = :id", id=input_id)
+def said(tx: Tx, input_id: int) -> tuple[int | None, int | None, str]:
+    """Return who sent an input, who answers in its conversation, and its text."""
+    row = tx.row(
+        "SELECT n.sender_id, c.answerer_id, n.text FROM inputs n"
+        " JOIN conversations c ON c.id = n.conversation_id WHERE n.id = :id",
+        id=input_id,
+    )
     assert row is not None
-    return row[0], row[1]
+    return row[0], row[1], row[2]
 
 
 def consume(tx: Tx, input_id: int, turn_id: int, at: int) -> None:

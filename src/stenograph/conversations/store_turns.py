@@ -6,6 +6,7 @@ inherited turn looks from here lies in `turn_overrides`; the row's own state is 
 
 from collections.abc import Sequence
 
+from stenograph.clock import now
 from stenograph.storage.database import Row, Tx
 
 #: Terms of one UNION; SQLite takes 500.
@@ -112,7 +113,7 @@ def add_turn(tx: Tx, conversation_id: int, **columns: object) -> tuple[int, int]
         " context_revision = context_revision + 1, last_activity_at = :at, updated_at = :at"
         " WHERE id = :id RETURNING next_position - 1",
         id=conversation_id,
-        at=columns["created_at"],
+        at=now(),
     )
     turn_id = tx.insert("turns", conversation_id=conversation_id, position=int(position), **columns)
     return turn_id, int(position)
@@ -124,8 +125,8 @@ def active_turn(tx: Tx, conversation_id: int) -> int | None:
     return None if found is None else int(found)
 
 
-def set_active_turn(tx: Tx, conversation_id: int, turn_id: int) -> None:
-    """Say which turn is being answered."""
+def set_active_turn(tx: Tx, conversation_id: int, turn_id: int | None) -> None:
+    """Say which turn is being answered; None: none is."""
     tx.run(
         "UPDATE conversations SET active_turn_id = :turn_id WHERE id = :id",
         id=conversation_id,

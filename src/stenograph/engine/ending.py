@@ -6,13 +6,13 @@ The caller holds the conversation.
 from typing import Literal, TypeAlias
 
 from stenograph.clock import now
-from stenograph.conversations import input as inputs
 from stenograph.conversations import variant as variants
 from stenograph.conversations.variant import Model
 from stenograph.engine import store
 from stenograph.engine.work import Work, load
 from stenograph.events import waiting
 from stenograph.runs import run as runs
+from stenograph.sessions import conversing
 from stenograph.sessions import store as sessions
 from stenograph.sessions.activity import STATUS
 from stenograph.sessions.ending import CANCELLED
@@ -68,7 +68,7 @@ def deliver(
     _reply(tx, work, "completed", outcome)
     if work.is_session:
         _end_session(tx, work, status="exit", outcome=outcome, error_class=None, reason_code=None)
-    inputs.advance(tx, work.conversation)
+    conversing.go_on(tx, work.conversation.id)
 
 
 def fail(tx: Tx, work: Work, status: End, reason: str) -> None:
@@ -96,7 +96,7 @@ def fail(tx: Tx, work: Work, status: End, reason: str) -> None:
             )
     elif work.is_session:
         _end_session(tx, work, status=STATUS[work.turn.status])
-    inputs.advance(tx, work.conversation)
+    conversing.go_on(tx, work.conversation.id)
 
 
 def cancel(tx: Tx, candidate: str, reason: str = CANCELLED) -> bool:

@@ -125,7 +125,8 @@ def hold(tx: Tx, conversation_id: int) -> None:
 
 
 #: Nobody assembles a request from this conversation's past right now: neither its own active turn
-#: nor that of a fork that reaches this far has a model call under way yet.
+#: nor that of a fork that reaches this far has a model call under way yet. (An agent that runs
+#: elsewhere reads nothing here.)
 _NOBODY_PREPARES = """
 NOT EXISTS (
   SELECT 1 FROM conversations b JOIN variants nv ON nv.turn_id = b.active_turn_id
@@ -134,6 +135,7 @@ NOT EXISTS (
       SELECT a.conversation_id FROM ancestries a
       WHERE a.ancestor_id = t.conversation_id AND a.boundary_position >= t.position))
     AND n.status NOT IN ('completed', 'canceled')
+    AND NOT EXISTS (SELECT 1 FROM sessions e WHERE e.conversation_id = b.id AND e.recorded = 1)
     AND NOT EXISTS (SELECT 1 FROM tasks nk
       WHERE nk.run_id = n.id AND nk.selected_invocation_id IS NOT NULL))
 """

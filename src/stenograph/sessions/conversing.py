@@ -8,6 +8,7 @@ from typing import Literal
 
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
+from stenograph.conversations import input as inputs
 from stenograph.sessions import messages, store
 from stenograph.sessions import store_turns as turns
 from stenograph.sessions.messages import Message
@@ -32,6 +33,15 @@ def begin(tx: Tx, caller: Caller, conversation_id: int) -> None:
         created_at=at,
         started_at=at,
     )
+
+
+def go_on(tx: Tx, conversation_id: int) -> None:
+    """Let messages that waited become turns, when nothing is being answered any more.
+
+    The caller holds the conversation.
+    """
+    if inputs.advance(tx, conversation_id):
+        catch_up(tx, conversation_id)
 
 
 def catch_up(tx: Tx, conversation_id: int) -> None:

@@ -4,7 +4,7 @@ from stenograph.accounts.access import Caller
 from stenograph.clock import now
 from stenograph.events import waiting
 from stenograph.events.journal import Event, append
-from stenograph.sessions import reason, session, store, store_reasons, store_turns
+from stenograph.sessions import conversing, reason, session, store, store_reasons, store_turns
 from stenograph.sessions.messages import Message, replace_reply
 from stenograph.sessions.session import Session
 from stenograph.storage.database import Tx
@@ -65,4 +65,5 @@ def _cancel(tx: Tx, conversation_id: int) -> None:
         reason_code=CANCELLED,
         ended_at=at,
     )
+    conversing.go_on(tx, conversation_id)
     tx.after_commit(lambda: waiting.announce(conversation_id))

@@ -154,7 +154,7 @@ def test_a_message_waits_while_a_turn_is_answered(api, database, where):
 
     def settle(tx):
         story.finish(tx, said)
-        inputs.advance(tx, where.conversation)
+        inputs.advance(tx, where.conversation.id)
 
     database.write(settle)
     assert api.get(path).status_code == 200

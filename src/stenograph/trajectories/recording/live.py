@@ -11,7 +11,9 @@ from typing import Any, Literal
 import msgspec
 
 from stenograph.clock import now
+from stenograph.conversations import store_turns
 from stenograph.errors import ConflictError, InvalidInputError
+from stenograph.sessions import conversing
 from stenograph.sessions import store as sessions
 from stenograph.sessions.messages import Outcome
 from stenograph.storage.database import Tx
@@ -126,6 +128,7 @@ def append(tx: Tx, conversation_id: int, sent: Sent) -> Appended:
         recorder = _recorder(tx, session)
         recorder.add(drafts)
         _settle(tx, recorder, sent.finish)
+        _say_busy(tx, session, recorder)
     status = session.status
     if sent.finish is not None:
         status = sent.finish.status
@@ -202,6 +205,15 @@ def _recorder(tx: Tx, session: store_sessions.RecordedSession) -> Recorder:
     if last is not None and last.status == "running":
         recorder.open = OpenTurn(last.id, last.variant_id, last.run_id, -1, last.next_round)
     return recorder
+
+
+def _say_busy(tx: Tx, session: store_sessions.RecordedSession, recorder: Recorder) -> None:
+    """Say which turn the agent answers now; when it answers none, what waited has its turn."""
+    active = None if recorder.open is None else recorder.open.id
+    if active != session.active_turn_id:
+        store_turns.set_active_turn(tx, session.conversation_id, active)
+    if active is None:
+        conversing.go_on(tx, session.conversation_id)
 
 
 def _settle(tx: Tx, recorder: Recorder, finish: Finish | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stenograph.clock import now
+from stenograph.conversations import store_turns, store_variants
 from stenograph.ids import new_id
 from stenograph.storage.database import Row, Tx, among
 from stenograph.trajectories.importers.draft import Part, StepDraft, TurnStatus
@@ -68,18 +69,16 @@ def take_positions(tx: Tx, conversation_id: int, count: int) -> int:
     return int(first)
 
 
-def open_turn(tx: Tx, target: "Target", origin: str, at: int) -> int:
-    """Take the next position of the conversation and put a running turn there."""
-    position = tx.value(
-        "UPDATE conversations SET next_position = next_position + 1,"
-        " context_revision = context_revision + 1 WHERE id = :id RETURNING next_position - 1",
-        id=target.conversation_id,
-    )
-    return tx.insert(
-        "turns",
+def open_turn(tx: Tx, target: "Target", origin: str, at: int) -> tuple[int, int]:
+    """Put a running turn behind the others; returns its row id and its position.
+
+    Which turn is being answered is said when a sender's steps are all there, not for every turn
+    of a log.
+    """
+    return store_turns.add_turn(
+        tx,
+        target.conversation_id,
         public_id=new_id(),
-        conversation_id=target.conversation_id,
-        position=position,
         kind="direct_reply",
         role="assistant",
         status="running",
@@ -92,12 +91,10 @@ def open_turn(tx: Tx, target: "Target", origin: str, at: int) -> int:
 
 def open_variant(tx: Tx, turn_id: int, source: str, prompt: str | None, at: int) -> int:
     """Add a running candidate behind those that the turn has."""
-    position = tx.value("SELECT count(*) FROM variants WHERE turn_id = :turn_id", turn_id=turn_id)
-    return tx.insert(
-        "variants",
+    return store_variants.add(
+        tx,
+        turn_id,
         public_id=new_id(),
-        turn_id=turn_id,
-        position=position,
         source=source,
         status="running",
         prompt=prompt,
@@ -121,15 +118,6 @@ def open_run(tx: Tx, target: "Target", variant_id: int, at: int) -> int:
     )
 
 
-def activate(tx: Tx, turn_id: int, variant_id: int) -> None:
-    """Make a candidate the one that the turn shows."""
-    tx.run(
-        "UPDATE turns SET active_variant_id = :variant_id WHERE id = :id",
-        id=turn_id,
-        variant_id=variant_id,
-    )
-
-
 def position_of(tx: Tx, turn_id: int) -> int:
     """Return where a turn stands in its conversation."""
     return int(tx.value("SELECT position FROM turns WHERE id = :id", id=turn_id))
@@ -143,10 +131,6 @@ def turn_at(tx: Tx, conversation_id: int, position: int) -> int | None:
         position=position,
     )
     return None if found is None else int(found)
-
-
-def is_first(tx: Tx, turn_id: int) -> bool:
-    return position_of(tx, turn_id) == 0
 
 
 def close_turn(tx: Tx, turn: "OpenTurn", status: TurnStatus, reason: str | None, at: int) -> None:

@@ -11,36 +11,6 @@ from stenograph.sessions import store as sessions
 from stenograph.storage.database import Tx
 
 
-def open_fork(tx: Tx, child_id: int, source_id: int, shared: tuple[int, int] | None) -> None:
-    """Make a conversation a fork of another one.
-
-    `shared`: the last turn that both have, and its position; None: they have none in common.
-    """
-    tx.run(
-        "UPDATE conversations SET source_id = :source WHERE id = :child",
-        child=child_id,
-        source=source_id,
-    )
-    if shared is None:
-        return
-    turn_id, boundary = shared
-    tx.run(
-        "INSERT INTO ancestries (conversation_id, depth, ancestor_id, boundary_position)"
-        " SELECT :child, depth + 1, ancestor_id, boundary_position FROM ancestries"
-        " WHERE conversation_id = :source"
-        " UNION ALL SELECT :child, 1, :source, :boundary",
-        child=child_id,
-        source=source_id,
-        boundary=boundary,
-    )
-    tx.run(
-        "UPDATE conversations SET source_turn_id = :turn, next_position = :next WHERE id = :child",
-        child=child_id,
-        turn=turn_id,
-        next=boundary + 1,
-    )
-
-
 def counts(tx: Tx, conversation_id: int) -> tuple[str, int, int]:
     """Return the public id of a conversation, and how many turns and main-line steps it has."""
     row = tx.row(
@@ -147,7 +117,10 @@ def link_child(tx: Tx, task_id: int, child_id: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecordedSession:
-    """A session that an agent elsewhere is recorded into; `steps` is how many it has."""
+    """A session that an agent elsewhere is recorded into; `steps` is how many it has.
+
+    `active_turn_id` is the turn that its agent is answering.
+    """
 
     conversation_id: int
     workspace_id: int
@@ -156,13 +129,15 @@ class RecordedSession:
     status: str
     model: str | None
     steps: int
+    active_turn_id: int | None
 
 
 def lock_recorded(tx: Tx, conversation_id: int) -> RecordedSession | None:
     """Hold a recorded session until the transaction ends; None if it is of another kind."""
     row = tx.row(
         "SELECT c.id, c.workspace_id, s.organization_id, s.owner_id, s.status, s.model,"
-        " c.next_step - 1 FROM conversations c JOIN sessions s ON s.conversation_id = c.id"
+        " c.next_step - 1, c.active_turn_id FROM conversations c"
+        " JOIN sessions s ON s.conversation_id = c.id"
         f" WHERE c.id = :id AND s.recorded = 1{tx.for_update}",
         id=conversation_id,
     )

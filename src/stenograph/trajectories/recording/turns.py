@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from stenograph.clock import now
+from stenograph.conversations import store_variants
 from stenograph.events.journal import Event
 from stenograph.sessions.messages import Kind, Message, Outcome, replace_reply
 from stenograph.storage.database import Tx
@@ -149,17 +150,17 @@ class Recorder:
     ) -> None:
         at = parts.occurred_at or now()
         batch.flush()  # what came before is written before, so that feeds keep the order
-        turn_id = store.open_turn(
+        turn_id, position = store.open_turn(
             self.tx, self.target, origin if prompt is not None else "agent", at
         )
         self.open = start_variant(self.tx, self.target, turn_id, prompt, at, ordinal)
-        store.activate(self.tx, turn_id, self.open.variant_id)
+        store_variants.activate(self.tx, turn_id, self.open.variant_id)
         self.turns.setdefault(ordinal, turn_id)
         batch.events.append(
             Event("turn_created", turn_id=turn_id, variant_id=self.open.variant_id, occurred_at=at)
         )
         if prompt is not None:
-            kind: Kind = "prompt" if store.is_first(self.tx, turn_id) else "message"
+            kind: Kind = "message" if position else "prompt"
             batch.messages.append(
                 Message(
                     kind=kind,
