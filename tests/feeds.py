@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from stenograph.accounts.access import Caller
-from stenograph.sessions import creation, messages, store_turns
+from stenograph.conversations import store_forks, store_turns
+from stenograph.conversations import turn as turns
+from stenograph.conversations import variant as variants
+from stenograph.sessions import creation, messages
 from stenograph.sessions.creation import NewSession
 from stenograph.sessions.messages import Message
 from stenograph.storage.database import Database, Tx
@@ -24,22 +27,14 @@ def new_session(database: Database, caller: Caller, **facts: object) -> int:
 
 def ask(tx: Tx, caller: Caller, session_id: int, prompt: str) -> Turn:
     """Open a turn and write what was asked into the feed."""
-    position = store_turns.take_position(tx, session_id)
-    turn = Turn(
-        *store_turns.insert_turn(
-            tx,
-            session_id,
-            position,
-            speaker_id=caller.principal_id,
-            prompt=prompt,
-            model=None,
-            effort=None,
-            at=1,
-        )
+    store_turns.set_active_turn(tx, session_id, None)  # a feed takes several at once, too
+    opened = turns.open(
+        tx, session_id, status="pending", speaker_id=caller.principal_id, announce=False
     )
-    kind = "message" if position else "prompt"
-    messages.append(tx, session_id, Message(kind, "user", turn.id, turn.variant_id, created_at=1))
-    return turn
+    wanted = variants.add(tx, opened, source="run", status="pending", prompt=prompt, announce=False)
+    kind = "message" if opened.position else "prompt"
+    messages.append(tx, session_id, Message(kind, "user", opened.id, wanted.id, created_at=1))
+    return Turn(opened.id, wanted.id)
 
 
 def answer(tx: Tx, session_id: int, turn: Turn, text: str, status: str = "exit") -> int:
@@ -50,6 +45,7 @@ def answer(tx: Tx, session_id: int, turn: Turn, text: str, status: str = "exit")
         id=turn.variant_id,
     )
     tx.run("UPDATE turns SET status = 'completed' WHERE id = :id", id=turn.id)
+    store_turns.clear_active_turn(tx, session_id, turn.id)
     reply = Message(
         "reply", "assistant", turn.id, turn.variant_id, status=status, outcome="success"
     )
@@ -72,20 +68,8 @@ def notices(database: Database, session_id: int, count: int) -> None:
 def fork(tx: Tx, caller: Caller, source: int, boundary: int) -> int:
     """Fork a session behind turn position `boundary`, as rows; returns the fork's row id."""
     made = creation.create(tx, caller, NewSession())
-    tx.run(
-        "INSERT INTO ancestries (conversation_id, depth, ancestor_id, boundary_position)"
-        " SELECT :made, depth + 1, ancestor_id, boundary_position FROM ancestries"
-        " WHERE conversation_id = :source UNION ALL SELECT :made, 1, :source, :boundary",
-        made=made,
-        source=source,
-        boundary=boundary,
-    )
-    tx.run(
-        "UPDATE conversations SET source_id = :source, next_position = :next WHERE id = :made",
-        made=made,
-        source=source,
-        next=boundary + 1,
-    )
+    store_forks.add_ancestries(tx, made, source, boundary)
+    store_forks.adopt(tx, made, source_id=source, next_position=boundary + 1)
     return made
 
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from stenograph.clock import DAY, now
+from stenograph.conversations import store as conversations
 from stenograph.errors import InvalidInputError
 from stenograph.retention import store
 from stenograph.retention.store import Due, Organization
@@ -124,7 +125,7 @@ def _each(
 
 
 def _run(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
-    store.hold(tx, due.conversation_id)
+    conversations.lock(tx, due.conversation_id)
     variant_id = store.run_may_go(tx, due.id, cutoff, imported)
     if variant_id is None:
         return False
@@ -135,7 +136,7 @@ def _run(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
 
 
 def _reply(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
-    store.hold(tx, due.conversation_id)
+    conversations.lock(tx, due.conversation_id)
     if not store.reply_may_go(tx, due.id, cutoff, imported):
         return False
     store.remove_invocations(tx, due.id)

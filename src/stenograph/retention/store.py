@@ -119,11 +119,6 @@ def due_replies(tx: Tx, workspace_id: int, cutoff: int, after: tuple[int, int]) 
     return [Due(*row) for row in rows]
 
 
-def hold(tx: Tx, conversation_id: int) -> None:
-    """Hold the conversation until the transaction ends: before what is in it, as everywhere."""
-    tx.row(f"SELECT id FROM conversations WHERE id = :id{tx.for_update}", id=conversation_id)
-
-
 #: Nobody assembles a request from this conversation's past right now: neither its own active turn
 #: nor that of a fork that reaches this far has a model call under way yet. (An agent that runs
 #: elsewhere reads nothing here.)

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from stenograph.conversations.store_turns import scopes
 from stenograph.errors import InvalidInputError, NotFoundError
 from stenograph.ids import new_id
 from stenograph.sessions import store_messages as store
@@ -149,13 +150,7 @@ _Segment: TypeAlias = tuple[int, int | None]
 
 def _segments(tx: Tx, conversation_id: int) -> list[_Segment]:
     """Return what a feed is made of, in its order."""
-    found: list[_Segment] = [(conversation_id, None)]
-    lowest: int | None = None
-    for ancestor_id, boundary in store.ancestors(tx, conversation_id):
-        # A fork from within what its source inherited shows no more of the older ancestor.
-        lowest = boundary if lowest is None else min(lowest, boundary)
-        found.append((ancestor_id, lowest))
-    return found[::-1]
+    return [*scopes(tx, conversation_id), (conversation_id, None)]
 
 
 def _place(tx: Tx, segments: list[_Segment], after: str) -> tuple[int, int]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
+from stenograph.conversations import store_turns, turn, variant
+from stenograph.conversations.variant import Model
 from stenograph.errors import ConflictError
 from stenograph.events.journal import Event
 from stenograph.events.journal import append as append_event
@@ -81,23 +83,24 @@ def _say(tx: Tx, caller: Caller, conversation_id: int, new: NewMessage, model: s
             "input_accepted", turn_id=turn_id, step_id=step_id, payload={"delivery_mode": "steer"}
         )
     else:
-        position = turns.take_position(tx, conversation_id)
-        turn_id, variant_id = turns.insert_turn(
-            tx,
-            conversation_id,
-            position,
-            speaker_id=caller.principal_id,
-            prompt=new.text,
-            model=model,
-            effort=new.reasoning_effort,
-            at=at,
+        opened = turn.open(
+            tx, conversation_id, status="pending", speaker_id=caller.principal_id, announce=False
         )
-        turns.insert_step(tx, conversation_id, "prompt", turn_id, variant_id, None, at)
-        said = Message("message" if position else "prompt", "user", turn_id, variant_id)
-        event = Event("turn_created", turn_id=turn_id, variant_id=variant_id)
+        wanted = variant.add(
+            tx,
+            opened,
+            source="run",
+            status="pending",
+            prompt=new.text,
+            model=Model(model_ref=model, reasoning_effort=new.reasoning_effort),
+            announce=False,
+        )
+        turns.insert_step(tx, conversation_id, "prompt", opened.id, wanted.id, None, at)
+        said = Message("message" if opened.position else "prompt", "user", opened.id, wanted.id)
+        event = Event("turn_created", opened.id, wanted.id)
     append_event(tx, conversation_id, event)
     said = replace(said, attachments=new.attachments, created_at=at)
     cursor = messages.append(tx, conversation_id, said)
     store.resume(tx, conversation_id)
-    turns.touch(tx, conversation_id, at)
+    store_turns.touch(tx, conversation_id, at)
     return messages.at(tx, conversation_id, cursor)

@@ -51,15 +51,6 @@ def update(tx: Tx, row_id: int, **columns: object) -> None:
     tx.run(f"UPDATE messages SET {sets} WHERE id = :row_id", row_id=row_id, **columns)
 
 
-def ancestors(tx: Tx, conversation_id: int) -> list[Row]:
-    """Return (conversation, last inherited position) of a fork's ancestors, the nearest first."""
-    return tx.rows(
-        "SELECT ancestor_id, boundary_position FROM ancestries WHERE conversation_id = :id"
-        " ORDER BY depth",
-        id=conversation_id,
-    )
-
-
 # A prompt lies with its candidate, a steer with its step, an answer with its candidate.
 _ITEM = """
 SELECT m.public_id, m.cursor, m.kind, m.role,

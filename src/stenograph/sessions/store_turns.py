@@ -1,6 +1,5 @@
-"""The SQL of turns that messages open and cancellations end."""
+"""The SQL of the steps of messages, and of turns that a cancellation ends."""
 
-from stenograph.ids import new_id
 from stenograph.runs.store import cancel_work
 from stenograph.storage.database import Row, Tx
 
@@ -14,64 +13,6 @@ def open_turns(tx: Tx, conversation_id: int) -> list[Row]:
         " AND t.deleted_at IS NULL ORDER BY t.position",
         id=conversation_id,
     )
-
-
-def take_position(tx: Tx, conversation_id: int) -> int:
-    """Return the position of the next turn, which is this transaction's from now on."""
-    position = tx.value(
-        "UPDATE conversations SET next_position = next_position + 1,"
-        " context_revision = context_revision + 1 WHERE id = :id RETURNING next_position - 1",
-        id=conversation_id,
-    )
-    return int(position)
-
-
-def insert_turn(
-    tx: Tx,
-    conversation_id: int,
-    position: int,
-    *,
-    speaker_id: int,
-    prompt: str,
-    model: str | None,
-    effort: str | None,
-    at: int,
-) -> tuple[int, int]:
-    """Add a turn that waits for its answer, with its candidate. Returns both row ids."""
-    turn_id = tx.insert(
-        "turns",
-        public_id=new_id(),
-        conversation_id=conversation_id,
-        position=position,
-        kind="direct_reply",
-        role="assistant",
-        status="pending",
-        speaker_id=speaker_id,
-        created_at=at,
-    )
-    variant_id = tx.insert(
-        "variants",
-        public_id=new_id(),
-        turn_id=turn_id,
-        position=0,
-        source="run",
-        status="pending",
-        model_ref=model,
-        reasoning_effort=effort,
-        prompt=prompt,
-        created_at=at,
-    )
-    tx.run(
-        "UPDATE turns SET active_variant_id = :variant_id WHERE id = :id",
-        variant_id=variant_id,
-        id=turn_id,
-    )
-    tx.run(
-        "UPDATE conversations SET active_turn_id = :turn_id WHERE id = :id",
-        turn_id=turn_id,
-        id=conversation_id,
-    )
-    return turn_id, variant_id
 
 
 def insert_step(
@@ -100,15 +41,6 @@ def insert_step(
         variant_id=variant_id,
         occurred_at=at,
         text=text,
-    )
-
-
-def touch(tx: Tx, conversation_id: int, at: int) -> None:
-    """Say that something was said in a conversation."""
-    tx.run(
-        "UPDATE conversations SET last_activity_at = :at, updated_at = :at WHERE id = :id",
-        id=conversation_id,
-        at=at,
     )
 
 

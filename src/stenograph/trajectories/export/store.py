@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from stenograph.conversations.store_turns import scopes
 from stenograph.storage.database import Row, Tx, among
 
 #: Steps read at once; with their calls they are what an export holds in memory.
@@ -88,12 +89,7 @@ def segments(tx: Tx, conversation_id: int) -> list[tuple[int, int | None]]:
 
     With each, the position of the last turn that is inherited from it; None for the session itself.
     """
-    rows = tx.rows(
-        "SELECT ancestor_id, boundary_position FROM ancestries WHERE conversation_id = :id"
-        " ORDER BY depth DESC",
-        id=conversation_id,
-    )
-    return [(row[0], row[1]) for row in rows] + [(conversation_id, None)]
+    return [*scopes(tx, conversation_id), (conversation_id, None)]
 
 
 # A model call has its place before it has its answer; a direct reply's hangs on the candidate.
