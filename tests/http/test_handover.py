@@ -59,7 +59,7 @@ def test_who_is_cancelled_keeps_nobody_waiting(database):
     async def scenario() -> list[int]:
         handover = Handover(database)
         held = asyncio.create_task(handover.write(lambda tx: release.wait(30)))
-        left = asyncio.create_task(handover.write(lambda tx: add(tx, 1)))
+        left = asyncio.create_task(handover.write(lambda tx: release.wait(30)))
         stays = asyncio.create_task(handover.write(lambda tx: add(tx, 2)))
         await asyncio.sleep(0.01)
         left.cancel()

@@ -30,7 +30,7 @@ class Edge:
         head = method == "HEAD"
         if head:
             # Method and body are all that differs (RFC 9110 section 9.3.2).
-            scope["method"] = "GET"
+            scope = {**scope, "method": "GET"}
         status = 500
 
         async def watched(message: Any) -> None:

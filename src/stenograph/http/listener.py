@@ -1,0 +1,79 @@
+"""HTTP/1.1: uvicorn with httptools, on the event loop's own thread (docs/decisions/0034)."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+#: The longest request line with headers, in bytes; what came in one piece with the end counts not.
+MAX_HEAD = 2**18
+#: Seconds that a connection may stay open without a request.
+IDLE = 75
+#: Connections that may wait to be accepted.
+BACKLOG = 1024
+
+
+class _Protocol(HttpToolsProtocol):
+    """Bounds what uvicorn does not: the head of a request, and silence before the first."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head: int | None = 0
+        self.timeout_keep_alive_task = self.loop.call_later(IDLE, self.timeout_keep_alive_handler)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head is not None:
+            self._head += len(data)
+        super().data_received(data)
+        if self._head is not None and self._head > MAX_HEAD and not self.transport.is_closing():
+            self.send_400_response("The head of this request is too large.")
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._head = 0
+        super().on_message_complete()
+
+
+class Listener(uvicorn.Server):
+    """Serves an application on a socket, until `stop` is called."""
+
+    def __init__(self, application: Any, patience: int, ready: Callable[[], None]) -> None:
+        """`patience`: seconds that stopping waits for answers; `ready` is called once it serves."""
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=_Protocol,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                backlog=BACKLOG,
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=IDLE,
+                timeout_graceful_shutdown=patience,
+            )
+        )
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    def stop(self) -> None:
+        """Take no more requests, answer those that came, and let `serve` return."""
+        self.should_exit = True
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the process's own affair."""
+        yield
