@@ -13,9 +13,10 @@ from stenograph.errors import InvalidInputError, NotFoundError
 from stenograph.sessions import secret, session
 from stenograph.trajectories.atif import check
 from stenograph.trajectories.export import document
+from stenograph.trajectories.redaction.masking import Tier
 from stenograph.trajectories.redaction.redactor import Redactor
 
-TIERS = ("standard", "ephemeral", "none")
+TIERS: tuple[Tier, ...] = ("standard", "ephemeral", "none")
 
 
 def export(
@@ -37,15 +38,16 @@ def export(
     another content is never replaced. `--redact none` masks nothing and is offered here only, on
     the machine that holds the record.
     """
-    if redact not in (None, *TIERS):
+    wanted = next((tier for tier in TIERS if tier == redact), None)
+    if redact is not None and wanted is None:
         raise InvalidInputError(f"--redact takes one of {', '.join(TIERS)}", code="invalid_redact")
     if not session_id.isprintable():
         raise NotFoundError("There is no such session", code="session_not_found")
     with options.opened(data, database) as place, place.database.read() as tx:
         found = session.find(tx, place.caller, session_id)
         secrets = secret.values(tx, place.sealer, found.id)
-        tier = redact or ("ephemeral" if found.mode == "ephemeral" else "standard")
-        redactor = Redactor(secrets, tier)  # type: ignore[arg-type]
+        tier = wanted or found.mode
+        redactor = Redactor(secrets, tier)
         pieces = document.trajectory(tx, found.id, redactor)
         if file is None:
             _stream(sys.stdout.buffer, pieces)

@@ -25,8 +25,10 @@ from stenograph.trajectories.importers.discovery import (
 )
 from stenograph.trajectories.importers.files import readable
 from stenograph.trajectories.recording.record import record
-from stenograph.trajectories.recording.session import Recorded
+from stenograph.trajectories.recording.session import Mode, Recorded
 from stenograph.trajectories.redaction.redactor import Redactor
+
+MODES: tuple[Mode, ...] = ("standard", "ephemeral")
 
 
 def import_logs(
@@ -58,7 +60,8 @@ def import_logs(
     What a file is, is found by its content. Importing a file again changes nothing; one that has
     grown adds what is new. The status is 1 if a file could not be imported.
     """
-    if mode not in ("standard", "ephemeral"):
+    masking = next((word for word in MODES if word == mode), None)
+    if masking is None:
         raise InvalidInputError("--mode takes standard or ephemeral", code="invalid_mode")
     found = list(find(paths or _usual(json)))
     logs = [candidate for candidate in found if candidate.format is not None]
@@ -72,7 +75,7 @@ def import_logs(
         told = Redactor(secret.opened(place.sealer, sealed), "ephemeral").text
         for candidate in _progress(logs):
             try:
-                kept = _take_in(place, candidate, mode, secrets or [])
+                kept = _take_in(place, candidate, masking, secrets or [])
             except InvalidInputError as error:
                 failed.append(_about(candidate.path, error=told(error.message)))
             else:
@@ -107,7 +110,7 @@ def _usual(quiet: bool) -> list[Path]:
 
 
 def _take_in(
-    place: options.Place, candidate: Candidate, mode: str, secrets: list[str]
+    place: options.Place, candidate: Candidate, mode: Mode, secrets: list[str]
 ) -> list[Recorded]:
     """Read a log and record all of it in one transaction."""
     drafts = read_source(candidate)
@@ -122,7 +125,7 @@ def _take_in(
                 tx,
                 place.caller,
                 draft,
-                mode=mode,  # type: ignore[arg-type]
+                mode=mode,
                 secrets=sealed,
                 values=values,
             )

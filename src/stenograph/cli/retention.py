@@ -21,7 +21,8 @@ def prune(
         typer.Option(
             min=0,
             metavar="DAYS",
-            help="Prune what ended that long ago; 0: everything that has ended.",
+            help="Prune work that ended that long ago; 0: everything that has ended. Without it,"
+            " a log's details age from its import where that was later.",
             show_default="each organization's own number of days",
         ),
     ] = None,

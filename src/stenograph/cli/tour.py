@@ -45,7 +45,7 @@ def tour(
     Then go on serving until SIGTERM or SIGINT.
     """
     settings = options.read_settings(data, database, host="127.0.0.1", port=port)
-    recorded = _import(settings, data, database, samples)
+    recorded = _import(data, database, samples)
     visit = Visit(settings, recorded, once)
     run: Serve = context.obj
     try:
@@ -59,9 +59,7 @@ def tour(
         raise StenographError(visit.failure)
 
 
-def _import(
-    settings: Settings, data: Path | None, database: str | None, samples: Path
-) -> list[Recorded]:
+def _import(data: Path | None, database: str | None, samples: Path) -> list[Recorded]:
     """Record every log there; those that are known change nothing."""
     tour_pages.opening(samples)
     drafts = [
@@ -126,6 +124,16 @@ def _show(url: str, settings: Settings, session: Recorded, *, keeps_serving: boo
     tour_pages.messages(_curl(f"{v3}/conversation?first=20", api), messages)
     tour_pages.reasoning(_curl(thoughts, member), reasoning)
     tour_pages.trajectory(_curl(f"{v3}/trajectory?format=atif", api), trajectory)
+    more = {
+        "the turns": _curl(f"{agent}/turns", member),
+        "what happened": _curl(f"{v3}/events?after_seq=-1&limit=20", api),
+        "all sessions": _curl(v3.rpartition("/")[0], api),
+    }
+    tour_pages.more(more)
+    if not keeps_serving:
+        # What the README's lines read belongs to a server that goes on.
+        tour_pages.ended()
+        return
     variables = {
         "STENO": url,
         "API_KEY": api,
@@ -138,12 +146,7 @@ def _show(url: str, settings: Settings, session: Recorded, *, keeps_serving: boo
     }
     lines = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
     first_start.write_privately(settings.data / FILE, lines.encode())
-    more = {
-        "the turns": _curl(f"{agent}/turns", member),
-        "what happened": _curl(f"{v3}/events?after_seq=-1&limit=20", api),
-        "all sessions": _curl(v3.rpartition("/")[0], api),
-    }
-    tour_pages.ending(more, url, settings.data / FILE, keeps_serving=keeps_serving)
+    tour_pages.serving(url, settings.data / FILE)
 
 
 def _thoughtful(agent: str, key: str, turns: list[dict[str, Any]]) -> tuple[str, str, Any]:

@@ -85,7 +85,7 @@ def trajectory(curl: str, document: Mapping[str, Any]) -> None:
     steps = document["steps"]
     _console.print(
         f"  {document['schema_version']}, {agent['name']} {agent['version']}, {len(steps)} steps,"
-        f" {len(document.get('subagent_trajectories') or ())} subagents",
+        f" {_count(len(document.get('subagent_trajectories') or ()), 'subagent')}",
         markup=False,
     )
     grid = Table.grid(padding=(0, 2))
@@ -119,16 +119,30 @@ def _step(step: Mapping[str, Any]) -> Iterator[tuple[Text, Text, Text]]:
         yield (*(head if number == 0 else (Text(), Text())), row)
 
 
-def ending(more: Mapping[str, str], url: str, file: Path, *, keeps_serving: bool) -> None:
+def more(curls: Mapping[str, str]) -> None:
     """Say how to go on."""
     _console.print()
     _console.rule("[bold]Go on from here", align="left", style="dim")
-    for name, curl in more.items():
+    for name, curl in curls.items():
         _console.print(f"  [dim]{name}[/]")
         _line(curl)
+
+
+def serving(url: str, file: Path) -> None:
+    """Say where what was shown is served."""
     _console.print(f"  [dim]The README's lines read their ids and keys from[/] {escape(str(file))}")
-    if keeps_serving:
-        _console.print(f"  Serving on [bold]{url}[/] (documentation: {url}/docs); Ctrl-C stops it.")
+    _console.print(f"  Serving on [bold]{url}[/] (documentation: {url}/docs); Ctrl-C stops it.")
+
+
+def ended() -> None:
+    """Say that what was shown is no longer served."""
+    _console.print(
+        "  [dim]This server has stopped; `make run` shows the same and keeps serving.[/]"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _heading(title: str, curl: str) -> None:
