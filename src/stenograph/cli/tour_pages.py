@@ -136,9 +136,7 @@ def serving(url: str, file: Path) -> None:
 
 def ended() -> None:
     """Say that what was shown is no longer served."""
-    _console.print(
-        "  [dim]This server has stopped; `make run` shows the same and keeps serving.[/]"
-    )
+    _console.print("  [dim]This server has stopped; `make run` shows this, and goes on serving.[/]")
 
 
 def _count(number: int, noun: str) -> str:
