@@ -40,7 +40,8 @@ def _connect(path: Path, *, writer: bool) -> sqlite3.Connection:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA cache_size = -16000")
+    # In KiB. A reader's pages are mostly read once, and every reader has a cache of its own.
+    connection.execute(f"PRAGMA cache_size = -{16_000 if writer else 8_000}")
     connection.execute("PRAGMA temp_store = MEMORY")
     if writer:
         connection.execute("PRAGMA journal_mode = WAL")
