@@ -166,7 +166,7 @@ def think(
 def finish(tx: Tx, said: Said, content: str = "Two files.") -> Said:
     """End a run and its candidate well."""
     assert said.run is not None
-    ended = run.move(tx, run.deliver(tx, said.run), "completed")
+    ended = run.move(tx, said.run, "completed")
     variant.settle(tx, said.turn, said.variant, "completed", content=content)
     return Said(said.turn, said.variant, ended)
 

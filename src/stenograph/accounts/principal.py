@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from stenograph.accounts import store
 from stenograph.accounts.access import Caller
@@ -10,17 +11,19 @@ from stenograph.errors import ConflictError, ForbiddenError, InvalidInputError, 
 from stenograph.ids import new_id
 from stenograph.storage.database import Row, Tx
 
+Kind: TypeAlias = Literal["human", "agent"]
+
 ROLES = ("owner", "admin", "member")
 _HANDLE = re.compile(r"[a-z0-9][a-z0-9._-]{0,38}")
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`kind` is `human` or `agent`; an agent has no role. Times are in microseconds."""
+    """An agent has no role. Times are in microseconds."""
 
     id: int
     public_id: str
-    kind: str
+    kind: Kind
     handle: str
     display_name: str
     role: str | None

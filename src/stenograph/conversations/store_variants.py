@@ -63,22 +63,20 @@ def settle(tx: Tx, variant_id: int, **columns: object) -> None:
     tx.run(f"UPDATE variants SET {sets} WHERE id = :id", id=variant_id, **columns)
 
 
-def set_details(
+def set_reasoning(
     tx: Tx,
     variant_id: int,
     *,
-    preface: str | None,
     reasoning: str | None,
     reasoning_trace: str | None,
 ) -> None:
-    """Write a candidate's own texts that retention deletes."""
+    """Write what a candidate's own model call thought, which retention deletes."""
     tx.run(
-        "INSERT INTO variant_details (variant_id, preface, reasoning, reasoning_trace)"
-        " VALUES (:variant_id, :preface, :reasoning, :reasoning_trace)"
-        " ON CONFLICT (variant_id) DO UPDATE SET preface = excluded.preface,"
+        "INSERT INTO variant_details (variant_id, reasoning, reasoning_trace)"
+        " VALUES (:variant_id, :reasoning, :reasoning_trace)"
+        " ON CONFLICT (variant_id) DO UPDATE SET"
         " reasoning = excluded.reasoning, reasoning_trace = excluded.reasoning_trace",
         variant_id=variant_id,
-        preface=preface,
         reasoning=reasoning,
         reasoning_trace=reasoning_trace,
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from stenograph.accounts.principal import Kind as PrincipalKind
 from stenograph.clock import now
 from stenograph.conversations import access, store, store_turns
 from stenograph.conversations.access import Conversation
@@ -44,7 +45,7 @@ class Speaker:
 
     public_id: str
     handle: str
-    kind: str
+    kind: PrincipalKind
     display_name: str
 
 

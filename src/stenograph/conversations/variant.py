@@ -164,8 +164,8 @@ def settle(
         **frozen,
     )
     if reasoning is not None or reasoning_trace is not None:
-        store_variants.set_details(
-            tx, variant.id, preface=None, reasoning=reasoning, reasoning_trace=reasoning_trace
+        store_variants.set_reasoning(
+            tx, variant.id, reasoning=reasoning, reasoning_trace=reasoning_trace
         )
     project(tx, turn, variant.id, status)
 

@@ -9,6 +9,7 @@ import msgspec
 from stenograph.accounts import principal
 from stenograph.accounts import store as accounts
 from stenograph.accounts.access import Caller
+from stenograph.accounts.principal import Kind as PrincipalKind
 from stenograph.clock import now
 from stenograph.conversations import access, store
 from stenograph.conversations.access import Workspace
@@ -22,11 +23,11 @@ AccessMode: TypeAlias = Literal["private", "account_wide"]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Someone in a workspace; `kind` is `human` or `agent`."""
+    """Someone in a workspace."""
 
     public_id: str
     handle: str
-    kind: str
+    kind: PrincipalKind
     display_name: str
 
 

@@ -95,12 +95,6 @@ def once(
     return Answer(again(found[2]), status=found[1], headers={REPLAYED: "true"})
 
 
-def find(tx: Tx, caller_id: int, scope: str, text: str) -> str | None:
-    """Return the resource of a receipt, for routes that look one up; None if there is none."""
-    found = store.receipt(tx, caller_id, scope, text, now() - KEPT)
-    return None if found is None else str(found[2])
-
-
 def prune(tx: Tx) -> int:
     """Delete receipts that count no more; returns how many."""
     return store.prune(tx, now() - KEPT)

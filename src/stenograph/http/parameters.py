@@ -18,6 +18,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from stenograph.errors import InvalidInputError
 
 T = TypeVar("T")
+#: A literal, or None for a parameter that may be absent.
+Word = TypeVar("Word", bound=str | None)
 _STRICT = re.compile(r"-?[0-9]+")
 #: Surrounding spaces, a sign and underscores between digits are allowed (agent-api.md 1.5).
 _LENIENT = re.compile(r"\s*[+-]?[0-9]+(?:_[0-9]+)*\s*", re.ASCII)
@@ -104,22 +106,23 @@ class Integer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Generic[Word]):
     """One of a few words; absent: `default`."""
 
     name: str
+    options: Sequence[Word]
+    default: Word
     about: str = ""
-    options: Sequence[str] = ()
-    default: str | None = None
     required: bool = False
 
-    def read(self, query: Mapping[str, str]) -> str | None:
+    def read(self, query: Mapping[str, str]) -> Word:
         text = query.get(self.name)
         if text is None:
             return self.default
-        if text not in self.options:
-            raise invalid(self.name)
-        return text
+        for option in self.options:
+            if option == text:
+                return option
+        raise invalid(self.name)
 
     @property
     def schema(self) -> dict[str, Any]:

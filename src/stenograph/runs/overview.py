@@ -71,7 +71,7 @@ def of(tx: Tx, run: Run) -> Overview:
         turn_status=status,
         variant=variant,
         tasks=lines[::-1],
-        counts=store_reads.progress(tx, run.id, COUNTED),  # type: ignore[arg-type]
+        counts=store_reads.progress(tx, run.id, COUNTED),
         deliverable=store_reads.deliverable(tx, run.id) if run.delivered_at else None,
     )
 

@@ -94,13 +94,6 @@ def move(tx: Tx, run: Run, status: Status, *, reason: str | None = None) -> Run:
     return Run(*store.run(tx, run.id))
 
 
-def deliver(tx: Tx, run: Run) -> Run:
-    """Say that the answer stands, while background work goes on."""
-    at = now()
-    store.update_run(tx, run.id, delivered_at=at, updated_at=at)
-    return Run(*store.run(tx, run.id))
-
-
 def cancel(tx: Tx, run: Run, reason: str) -> Run:
     """End a run and all that it has not finished."""
     store.cancel_work(tx, run.id, now())

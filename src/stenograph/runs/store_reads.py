@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from stenograph.runs.task import Status
 from stenograph.storage.database import Row, Tx, among
 
 #: Terms of one UNION; SQLite takes 500.
@@ -155,7 +156,7 @@ def newest_tasks(tx: Tx, run_id: int, limit: int) -> list[Row]:
     )
 
 
-def progress(tx: Tx, run_id: int, limit: int) -> dict[str, int]:
+def progress(tx: Tx, run_id: int, limit: int) -> dict[Status, int]:
     """Count the newest `limit` tasks of a run that are not hidden, by status."""
     rows = tx.rows(
         "SELECT x.status, count(*) FROM (SELECT status FROM tasks WHERE run_id = :run_id"

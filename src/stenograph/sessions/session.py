@@ -17,6 +17,7 @@ import msgspec
 from stenograph.accounts.access import Caller
 from stenograph.errors import ForbiddenError, NotFoundError
 from stenograph.sessions import store
+from stenograph.sessions.messages import Outcome
 from stenograph.storage.database import Row, Tx
 
 Status: TypeAlias = Literal["running", "exit", "error", "cancelled", "suspended"]
@@ -43,7 +44,7 @@ class Session:
     tags: list[str]
     mode: Mode
     status: Status
-    outcome: str | None
+    outcome: Outcome | None
     recorded: bool
     runs_here: bool
     model: str | None

@@ -36,7 +36,9 @@ STRICT_PAGE = Integer(
     name="limit", default=20, low=1, high=100, lenient=True, about="How many a page holds."
 )
 AFTER = Text(name="after", about="`next_after` of the page before.")
-ORDER = Choice(name="order", options=("asc", "desc"), default="asc", about="Which end comes first.")
+ORDER: Choice[paging.Direction] = Choice(
+    name="order", options=("asc", "desc"), default="asc", about="Which end comes first."
+)
 BEFORE = Cursor(
     name="before",
     decode=paging.parse_task_cursor,
@@ -110,7 +112,7 @@ def speaker(found: Speaker | None) -> wire_turns.Speaker | None:
     return wire_turns.Speaker(
         user_public_id=found.public_id,
         handle=found.handle,
-        kind=found.kind,  # type: ignore[arg-type]
+        kind=found.kind,
         display_name=found.display_name,
     )
 
@@ -142,8 +144,3 @@ def next_page(
         return wire.KeysetPagination(next_after=None)
     named = dict(zip(columns, key, strict=True))
     return wire.KeysetPagination(next_after=paging.keyset_cursor(direction, **named))
-
-
-def direction(ctx: Ctx) -> paging.Direction:
-    """Read the order of a list."""
-    return "desc" if ORDER.read(ctx.query) == "desc" else "asc"

@@ -20,7 +20,6 @@ from stenograph.http.agent_api.common import (
     C,
     Mask,
     cost,
-    direction,
     key_after,
     mask,
     moment,
@@ -33,7 +32,7 @@ from stenograph.sessions import conversing
 from stenograph.storage.database import Tx
 
 SIDE = Flag(name="side", about="Only side conversations.")
-ORDER_BY = Choice(
+ORDER_BY: Choice[OrderBy] = Choice(
     name="order_by",
     options=("public_id", "last_activity_at"),
     default="public_id",
@@ -134,10 +133,8 @@ async def _listed(
         home = access.find_workspace(tx, ctx.caller, workspace)
         above = None if parent is None else access.find(tx, ctx.caller, workspace, parent)
         kind: Which = "sides" if which == "working" and SIDE.read(ctx.query) else which
-        by: OrderBy = "public_id"
-        if ORDER_BY.read(ctx.query) == "last_activity_at":
-            by = "last_activity_at"
-        limit, order = PAGE.read(ctx.query), direction(ctx)
+        by = ORDER_BY.read(ctx.query)
+        limit, order = PAGE.read(ctx.query), ORDER.read(ctx.query)
         found = conversations.page(
             tx,
             ctx.caller,

@@ -13,7 +13,6 @@ from stenograph.http.agent_api.common import (
     AFTER,
     ORDER,
     PAGE,
-    direction,
     key_after,
     moment,
     next_page,
@@ -51,7 +50,7 @@ def _document(tx: Tx, found: Workspace) -> wire.WorkspaceAnswer:
             creator=wire.Creator(
                 public_id=creator.public_id,
                 display_name=creator.display_name,
-                kind=creator.kind,  # type: ignore[arg-type]
+                kind=creator.kind,
             ),
         )
     )
@@ -67,7 +66,7 @@ def _document(tx: Tx, found: Workspace) -> wire.WorkspaceAnswer:
 async def list_workspaces(ctx: Ctx) -> wire.Workspaces:
     """List the workspaces you belong to, in order of creation."""
     limit = PAGE.read(ctx.query)
-    order = direction(ctx)
+    order = ORDER.read(ctx.query)
     after = key_after(ctx, order, _KEY)
 
     def look(tx: Tx) -> list[Workspace]:
@@ -153,7 +152,7 @@ def _person(found: Person) -> wire.Person:
     return wire.Person(
         public_id=found.public_id,
         handle=found.handle,
-        kind=found.kind,  # type: ignore[arg-type]
+        kind=found.kind,
         display_name=found.display_name,
         agent_identifier=None,
         steward_public_id=None,

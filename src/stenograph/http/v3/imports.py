@@ -14,14 +14,15 @@ from stenograph.storage.database import Tx
 from stenograph.trajectories.importers.discovery import read_bytes
 from stenograph.trajectories.recording import live
 from stenograph.trajectories.recording.record import record
-from stenograph.trajectories.recording.session import Recorded
+from stenograph.trajectories.recording.session import Mode, Recorded
 
 FORMAT = Choice(
     name="format",
     options=("atif", "claude-code", "codex"),
+    default=None,
     about="What the bytes are; left out, it is found by their content.",
 )
-MODE = Choice(
+MODE: Choice[Mode] = Choice(
     name="mode",
     options=("standard", "ephemeral"),
     default="standard",
@@ -82,7 +83,7 @@ async def import_session(ctx: Ctx) -> Answer:
     are on disk. Importing the same bytes again changes nothing and answers 200; a log that has
     grown adds what is new.
     """
-    log_format, mode = FORMAT.read(ctx.query), MODE.read(ctx.query) or "standard"
+    log_format, mode = FORMAT.read(ctx.query), MODE.read(ctx.query)
     names = [name for name in (SECRETS.read(ctx.query) or "").split(",") if name]
     if not ctx.raw:
         raise InvalidInputError("The body is empty", code="invalid_request")
@@ -100,7 +101,7 @@ async def import_session(ctx: Ctx) -> Answer:
                 tx,
                 ctx.caller,
                 draft,
-                mode=mode,  # type: ignore[arg-type]
+                mode=mode,
                 secrets=sealed,
                 values=values,
             )

@@ -22,6 +22,7 @@ _REASON: Cursor[str] = Cursor(
 _STATUS = Choice(
     name="status",
     options=("running", "exit", "error", "cancelled", "suspended"),
+    default=None,
     about="Only sessions of this status.",
 )
 _TAG = Text(name="tag", about="Only sessions with this tag.", max_bytes=400)

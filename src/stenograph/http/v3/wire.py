@@ -234,7 +234,7 @@ def as_session(organization_id: str, found: session.Session, details: Details) -
         tags=found.tags,
         mode=found.mode,
         status=found.status,
-        outcome=found.outcome,  # type: ignore[arg-type]
+        outcome=found.outcome,
         result_summary=details.result_summary,
         model=found.model,
         reasoning_effort=found.reasoning_effort,
