@@ -9,7 +9,7 @@ from stenograph import logs
 from stenograph.accounts import first_start
 from stenograph.cli import main as cli
 from stenograph.errors import StenographError
-from stenograph.http import server
+from stenograph.http import idempotency, server
 from stenograph.http.edge import Edge
 from stenograph.retention import nightly
 from stenograph.settings import Settings
@@ -35,7 +35,7 @@ def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
         listening = _listen(settings.host, settings.port)
         host, port = _reachable(settings.host), listening.getsockname()[1]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        with nightly.pruning(database, settings.prune_at):
+        with nightly.pruning(database, settings.prune_at, idempotency.prune):
             asyncio.run(_serve(application, listening, lambda: announce(url, made)))
     finally:
         database.close()

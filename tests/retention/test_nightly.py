@@ -7,7 +7,9 @@ import pytest
 
 from people import Org
 from retention import rows
+from stenograph.clock import now
 from stenograph.errors import InvalidInputError
+from stenograph.http import idempotency
 from stenograph.retention import nightly
 from stenograph.storage.database import Database
 
@@ -84,3 +86,14 @@ def test_a_night_that_fails_is_said_and_does_not_end_the_nights(
     monkeypatch.setattr(nightly, "prune", fail)
     nightly.once(database, threading.Event())
     assert "prune_failed" in capsys.readouterr().out
+
+
+def test_what_else_is_to_be_swept_is_swept_in_the_same_night(database: Database, org: Org) -> None:
+    receipt = {"principal_id": org.owner.principal_id, "scope": "s", "digest": b"d"}
+    names = [*receipt, "key", "status", "resource", "created_at"]
+    with_ages = [("old", now() - 2 * idempotency.KEPT), ("new", now())]
+    rows = [(*receipt.values(), key, 201, "r", at) for key, at in with_ages]
+    database.write(lambda tx: tx.insert_many("idempotency_receipts", names, rows))
+    nightly.once(database, threading.Event(), idempotency.prune)
+    with database.read() as tx:
+        assert tx.rows("SELECT key FROM idempotency_receipts") == [("new",)]

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from stenograph.clock import now
-from stenograph.events import waiting
+from stenograph.events import store, waiting
 from stenograph.ids import new_id
 from stenograph.storage.database import Tx
 
@@ -47,12 +47,7 @@ def append(tx: Tx, conversation_id: int, *events: Event) -> int:
 
 def append_all(tx: Tx, conversation_id: int, events: Sequence[Event]) -> int:
     """As `append`, for a batch."""
-    first = tx.value(
-        "UPDATE conversations SET next_sequence = next_sequence + :count"
-        " WHERE id = :id RETURNING next_sequence - :count",
-        count=len(events),
-        id=conversation_id,
-    )
+    first = store.take_sequences(tx, conversation_id, len(events))
     tx.insert_many(
         "events",
         COLUMNS,
@@ -74,4 +69,4 @@ def append_all(tx: Tx, conversation_id: int, events: Sequence[Event]) -> int:
         ],
     )
     tx.after_commit(lambda: waiting.announce(conversation_id))
-    return int(first) + len(events) - 1
+    return first + len(events) - 1

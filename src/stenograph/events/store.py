@@ -1,4 +1,4 @@
-"""The SQL of reading journals."""
+"""The SQL of journals."""
 
 from collections.abc import Sequence
 
@@ -23,6 +23,17 @@ AND v.deleted_at IS NULL AND (k.id IS NULL OR k.transcript_visibility <> 'hidden
 """
 # What a model call does beside its result is of no interest to who reads the conversation.
 _TOOLS = "AND (e.type <> 'task_status' OR k.id IS NULL OR k.kind = 'tool_task')"
+
+
+def take_sequences(tx: Tx, conversation_id: int, count: int) -> int:
+    """Return the first of `count` event numbers that are this transaction's from now on."""
+    first = tx.value(
+        "UPDATE conversations SET next_sequence = next_sequence + :count"
+        " WHERE id = :id RETURNING next_sequence - :count",
+        count=count,
+        id=conversation_id,
+    )
+    return int(first)
 
 
 def entries(

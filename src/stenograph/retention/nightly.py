@@ -5,7 +5,7 @@ Several servers on one database may all do it; a candidate goes once, whoever is
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ import structlog
 
 from stenograph.errors import InvalidInputError
 from stenograph.retention.prune import prune
-from stenograph.storage.database import Database
+from stenograph.storage.database import Database, Tx
 
 _log = structlog.get_logger()
 
@@ -40,14 +40,17 @@ def seconds_until(time: tuple[int, int], moment: datetime) -> float:
 
 
 @contextmanager
-def pruning(database: Database, at: str) -> Iterator[None]:
-    """Prune every night at `at` (`HH:MM` in UTC; empty: never), as long as this is entered."""
+def pruning(database: Database, at: str, *also: Callable[[Tx], object]) -> Iterator[None]:
+    """Prune every night at `at` (`HH:MM` in UTC; empty: never), as long as this is entered.
+
+    `also`: what else is to be swept then, each in a transaction of its own.
+    """
     time = read_time(at)
     stop = threading.Event()
 
     def work(time: tuple[int, int]) -> None:
         while not stop.wait(seconds_until(time, datetime.now(UTC))):
-            once(database, stop)
+            once(database, stop, *also)
 
     thread = threading.Thread(target=work, args=[time], name="nightly-prune", daemon=True)
     if time is not None:
@@ -64,7 +67,7 @@ class _Stopped(Exception):
     pass
 
 
-def once(database: Database, stop: threading.Event) -> None:
+def once(database: Database, stop: threading.Event, *also: Callable[[Tx], object]) -> None:
     """Prune and say what went; a failure is said too, and the next night tries again."""
 
     def go_on(_: int) -> None:
@@ -73,6 +76,8 @@ def once(database: Database, stop: threading.Event) -> None:
 
     try:
         done = prune(database, rewrite=None, progress=go_on)
+        for sweep in also:
+            database.write(sweep)
     except _Stopped:
         return
     except Exception:
