@@ -76,6 +76,7 @@ def put(value, place, anything):
 )
 @given(data=st.data())
 def test_a_spoilt_log_is_refused_or_becomes_a_valid_session(sqlite_database, org, logs, case, data):
+    key = data.draw(st.uuids()).hex
     lines = [json.loads(line) for line in logs[case]]
     for _ in range(data.draw(st.integers(1, 4))):
         line = data.draw(st.sampled_from(lines))
@@ -88,7 +89,6 @@ def test_a_spoilt_log_is_refused_or_becomes_a_valid_session(sqlite_database, org
         drafts = read_bytes(log, case[0])
     except InvalidInputError:
         return
-    key = data.draw(st.uuids()).hex
     for draft in drafts:
         draft.key = key
         taken = sqlite_database.write(lambda tx, d=draft: record(tx, org.owner, d))
