@@ -45,6 +45,8 @@ def difference(tx: Tx, draft: SessionDraft, conversation_id: int) -> Difference:
             unmatched.append(known)
         else:
             missing.remove(same)
+    if not unmatched:
+        return Difference(missing, [])
     told = {_identity(step) for step in draft.steps}
     told |= {_identity(step) for branch in missing for step in branch.steps}
     stale = [

@@ -117,14 +117,13 @@ def _find(work: Import, draft: SessionDraft, parent: int | None) -> StoredImport
     )
     if draft.format != "atif":
         return found[0] if found else None
-    digests = [store.digest(step) for step in draft.steps]
     for known in found:
         if known.parent_conversation_id != parent or not _named_alike(known, draft):
             continue
         line = store.main_line(work.tx, known.conversation_id)
         if all(
-            step.digest is None or bytes(step.digest) == digest
-            for step, digest in zip(line, digests, strict=False)
+            stored.digest is None or bytes(stored.digest) == store.digest(step)
+            for stored, step in zip(line, draft.steps, strict=False)
         ):
             return known
     return None

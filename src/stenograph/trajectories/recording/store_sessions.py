@@ -242,7 +242,7 @@ def save_originals(tx: Tx, import_id: int, files: dict[str, bytes]) -> None:
             name=name,
             digest=told,
             size=len(data),
-            compressed=None if forgotten else zstandard.compress(data, 6),
+            compressed=None if forgotten else zstandard.compress(data),
         )
 
 
