@@ -120,3 +120,46 @@ def test_answers_are_not_held_back():
     """asyncio turns Nagle's algorithm off only where the socket says that it speaks TCP."""
     with process._listen("127.0.0.1", 0) as place:
         assert place.proto == socket.IPPROTO_TCP
+
+
+class Transport:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(data)
+
+    def close(self) -> None:
+        self.sent.append(b"closed")
+
+
+async def gathered(*writes: bytes | None) -> list[bytes]:
+    """What is sent of writes; None lets the loop turn, b"" closes."""
+    transport = Transport()
+    gathering = listener._Gathering(transport, asyncio.get_running_loop())
+    for data in writes:
+        if data is None:
+            await asyncio.sleep(0)
+        elif data:
+            gathering.write(data)
+        else:
+            gathering.close()
+    await asyncio.sleep(0)
+    return transport.sent
+
+
+@pytest.mark.parametrize(
+    ("writes", "sent"),
+    [
+        ([b"head", b"body"], [b"headbody"]),
+        ([b"head"], [b"head"]),
+        ([b"head", None, b"body"], [b"head", b"body"]),
+        ([b"head", b"a", b"b", b"c"], [b"heada", b"bc"]),
+        ([b"head", b""], [b"head", b"closed"]),
+        ([b"head", b"body", b""], [b"headbody", b"closed"]),
+    ],
+)
+def test_a_head_goes_with_its_body_and_nothing_is_kept(writes, sent):
+    assert asyncio.run(gathered(*writes)) == sent

@@ -392,3 +392,15 @@ def test_what_follows_a_commit_may_fail(database):
 
     assert database.write(act) == 5
     assert database.write(lambda tx: 6) == 6
+
+
+def test_once_holds_no_snapshot_and_leaves_none_behind(database):
+    with database.once() as tx:
+        assert tx.rows(NAMES) == []
+        database.write(lambda tx: add(tx, "a"))
+        assert tx.rows(NAMES) == [("a",)]
+    for _ in range(12):  # as many as there are connections, and more
+        with database.read() as tx:
+            before = tx.rows(NAMES)
+            database.write(lambda tx: add(tx, "b"))
+            assert tx.rows(NAMES) == before

@@ -69,7 +69,7 @@ class Gate:
         return self._look(secret)
 
     def _look(self, secret: str) -> Caller:
-        with self._database.read() as tx:
+        with self._database.once() as tx:
             return access.resolve(tx, secret)
 
 

@@ -17,11 +17,42 @@ IDLE = 75
 BACKLOG = 1024
 
 
+class _Gathering:
+    """A transport that sends the head of an answer together with what follows it at once.
+
+    Each sending costs a call of the system, and lets other threads take the interpreter's lock.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if self._held or not data:
+            self._transport.write(self._held + data)
+            self._held = b""
+        else:
+            self._held = data
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self._held:
+            self.write(b"")
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+
 class _Protocol(HttpToolsProtocol):
     """Bounds what uvicorn does not: the head of a request, and silence before the first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_Gathering(transport, self.loop))  # type: ignore[arg-type]
         self._head: int | None = 0
         self.timeout_keep_alive_task = self.loop.call_later(IDLE, self.timeout_keep_alive_handler)
 

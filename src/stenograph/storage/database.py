@@ -75,6 +75,10 @@ class Database(Protocol):
         """Open a snapshot: what commits meanwhile is not seen, and nothing waits for it."""
         ...
 
+    def once(self) -> AbstractContextManager[Tx]:
+        """As `read`, for a single question: what begins and ends a snapshot is saved."""
+        ...
+
     def write(self, act: Callable[[Tx], T], /) -> T:
         """Run `act` in one transaction; when this returns, what it did is on disk."""
         ...

@@ -177,6 +177,15 @@ class PostgresDatabase:
                 connection.isolation_level = None
                 connection.read_only = None
 
+    @contextmanager
+    def once(self) -> Iterator[Tx]:
+        with self._pool.connection() as connection:
+            connection.autocommit = True
+            try:
+                yield PostgresTx(connection, self.observer)
+            finally:
+                connection.autocommit = False
+
     def write(self, act: Callable[[Tx], T], /) -> T:
         for attempt in itertools.count(1):
             try:

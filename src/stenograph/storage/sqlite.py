@@ -148,15 +148,27 @@ class SqliteDatabase:
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
+        with self._reader() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield SqliteTx(connection, self.observer)
+            finally:
+                connection.rollback()
+
+    @contextmanager
+    def once(self) -> Iterator[Tx]:
+        with self._reader() as connection:
+            yield SqliteTx(connection, self.observer)
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
         try:
             connection = self._readers.get_nowait()
         except queue.Empty:
             connection = _connect(self.path, writer=False)
-        connection.execute("BEGIN")
         try:
-            yield SqliteTx(connection, self.observer)
+            yield connection
         finally:
-            connection.rollback()
             self._readers.put(connection)
 
     def write(self, act: Callable[[Tx], T], /) -> T:

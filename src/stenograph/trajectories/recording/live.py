@@ -18,8 +18,9 @@ from stenograph.sessions import store as sessions
 from stenograph.sessions.messages import Outcome
 from stenograph.storage.database import Tx
 from stenograph.trajectories.atif.check import problems
-from stenograph.trajectories.atif.format import Step
+from stenograph.trajectories.atif.format import Agent, Step, Trajectory
 from stenograph.trajectories.atif.reading import read_json
+from stenograph.trajectories.atif.rules import check
 from stenograph.trajectories.importers.atif import step_draft
 from stenograph.trajectories.importers.draft import Part, StepDraft, TurnStatus
 from stenograph.trajectories.recording import store, store_sessions
@@ -52,6 +53,8 @@ class Appended:
     status: str
 
 
+#: Of the document that sent steps are held to the rules of.
+_VERSION, _NOBODY = "ATIF-v1.8", Agent(name="-", version="-")
 _ENDS: dict[str, TurnStatus] = {"exit": "completed", "error": "failed", "cancelled": "canceled"}
 
 
@@ -69,9 +72,7 @@ def read_steps(body: bytes) -> Sent:
         raise InvalidInputError(f"/{min(unknown)}: unknown field", code="invalid_request")
     steps = value.get("steps", [])
     numbers = _numbers(steps)
-    if steps:
-        _check(steps)
-    read = msgspec.convert(steps, list[Step])
+    read = _checked(steps) if steps else []
     for step, number in zip(read, numbers, strict=True):
         step.step_id = number
     return Sent(read, _finish(value.get("finish")))
@@ -93,17 +94,21 @@ def _numbers(steps: Any) -> list[int]:
     return numbers
 
 
-def _check(steps: list[Any]) -> None:
-    document = {
-        "schema_version": "ATIF-v1.8",
-        "agent": {"name": "-", "version": "-"},
-        "steps": steps,
-    }
-    if found := problems(document):
-        told = "; ".join(f"{p.pointer}: {p.message}" for p in found[:5])
-        raise InvalidInputError(
-            told, code="invalid_steps", problems=[(p.pointer, p.message) for p in found]
-        )
+def _checked(steps: list[Any]) -> list[Step]:
+    """Return the steps, held to a document's rules; only refused ones are looked at twice."""
+    try:
+        read = msgspec.convert(steps, list[Step])
+    except msgspec.ValidationError:
+        pass
+    else:
+        if not check(Trajectory(schema_version=_VERSION, agent=_NOBODY, steps=read)).problems:
+            return read
+    agent = msgspec.to_builtins(_NOBODY)
+    found = problems({"schema_version": _VERSION, "agent": agent, "steps": steps})
+    told = "; ".join(f"{p.pointer}: {p.message}" for p in found[:5])
+    raise InvalidInputError(
+        told, code="invalid_steps", problems=[(p.pointer, p.message) for p in found]
+    )
 
 
 def _finish(value: Any) -> Finish | None:
