@@ -1,6 +1,7 @@
 """The only wiring: settings → storage → http, and the command line over all of it."""
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Callable
@@ -45,6 +46,11 @@ async def _serve(application: Edge, listening: socket.socket, ready: Callable[[]
     # Imported here: other commands start faster without it.
     from stenograph.http.listener import Listener
 
+    # What was made so far stays, and requests leave few cycles behind: looking for them after
+    # every 700 objects, and through all there are, took a fifteenth of the time.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
     listener = Listener(application, PATIENCE, ready)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
