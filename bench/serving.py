@@ -80,11 +80,21 @@ class Client:
     """One connection that stays open. A library's client would be most of what is measured."""
 
     def __init__(self, server: Server, plane: str = "api") -> None:
-        place = urlsplit(server.url)
+        self._connect(server.url, server.keys[plane])
+
+    @classmethod
+    def to(cls, url: str, key: str) -> "Client":
+        """Connect from another process than the one that holds the server."""
+        client = cls.__new__(cls)
+        client._connect(url, key)
+        return client
+
+    def _connect(self, url: str, key: str) -> None:
+        place = urlsplit(url)
         assert place.hostname is not None
         self.socket = socket.create_connection((place.hostname, place.port or 80))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.head = f"Host: steno\r\nAuthorization: Bearer {server.keys[plane]}\r\n"
+        self.head = f"Host: steno\r\nAuthorization: Bearer {key}\r\n"
         self.left = b""
 
     def close(self) -> None:
