@@ -31,7 +31,7 @@ FORMAT = Choice(
 #: Bytes of a document that are held in memory; a longer one is put together in a nameless file.
 WHOLE = 2**20
 #: Bytes that are sent at once.
-_PIECE = 2**18
+_PIECE = 2**20
 
 
 class _Document:
