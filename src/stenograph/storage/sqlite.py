@@ -41,7 +41,7 @@ def _connect(path: Path, *, writer: bool) -> sqlite3.Connection:
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA synchronous = FULL")
     # In KiB. A reader's pages are mostly read once, and every reader has a cache of its own.
-    connection.execute(f"PRAGMA cache_size = -{16_000 if writer else 8_000}")
+    connection.execute(f"PRAGMA cache_size = -{16_000 if writer else 4_000}")
     connection.execute("PRAGMA temp_store = MEMORY")
     if writer:
         connection.execute("PRAGMA journal_mode = WAL")
