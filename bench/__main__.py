@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("starts", "pages", "appends", "forks", "exports", "retention")
+NAMES = ("starts", "pages", "appends", "forks", "imports", "exports", "retention")
 
 
 def main() -> None:

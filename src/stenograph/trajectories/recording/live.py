@@ -176,7 +176,7 @@ def _new(
         if step.source == "user" and working is None:
             working = store.last_step_works(tx, session.conversation_id)
         drafts.append(step_draft(_part(step, working=bool(working)), step))
-        working = _works_on(step) if step.source != "system" else working
+        working = _works_on(step) if step.source == "agent" else working
     return drafts, len(old)
 
 

@@ -250,9 +250,10 @@ def steps_at(
 
 
 def last_step_works(tx: Tx, conversation_id: int) -> bool:
-    """Tell whether the newest step that is no system step has calls, all of them answered."""
+    """Tell whether the agent works: it spoke last, steers apart, and all its calls are answered."""
     row = tx.row(
-        "SELECT task_id FROM steps WHERE conversation_id = :id AND part <> 'system'"
+        "SELECT task_id FROM steps WHERE conversation_id = :id"
+        " AND part NOT IN ('system', 'steer')"
         " ORDER BY position DESC LIMIT 1",
         id=conversation_id,
     )
