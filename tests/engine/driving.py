@@ -13,6 +13,7 @@ from stenograph.engine.desk import Desk
 from stenograph.engine.engine import Engine, Place
 from stenograph.engine.models.credentials import Credentials
 from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
+from stenograph.engine.work import Work
 from stenograph.sessions.creation import NewSession
 from stenograph.sessions.sending import NewMessage
 from stenograph.storage.database import Database, Tx
@@ -25,25 +26,25 @@ PATIENCE = 30
 
 @dataclass
 class Tools:
-    """`read_file` says what it read, `list_files` one name, `big` a million and one characters,
+    """`read` says what it read, `glob` one name, `big` a million and one characters,
     `broken` raises, `slow` takes until it is cancelled. `made`: the calls, by name and path."""
 
     made: list[tuple[str, dict[str, Any], bool]] = field(default_factory=list)
     log: Path | None = None
 
-    def specs(self, conversation_id: int) -> tuple[ToolSpec, ...]:
-        names = ("read_file", "list_files", "big", "broken", "slow", "binary")
+    async def specs(self, work: Work) -> tuple[ToolSpec, ...]:
+        names = ("read", "glob", "big", "broken", "slow", "binary")
         return tuple(ToolSpec(name, f"The tool {name}.") for name in names)
 
     async def call(self, name: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         self.made.append((name, arguments, context.resumed))
         if self.log is not None:
             with self.log.open("a") as file:
-                file.write(f"{context.candidate} {context.key} {int(context.resumed)}\n")
+                file.write(f"{context.work.candidate} {context.key} {int(context.resumed)}\n")
         match name:
-            case "read_file":
+            case "read":
                 return ToolOutcome("completed", f"the content of {arguments.get('path')}")
-            case "list_files":
+            case "glob":
                 return ToolOutcome("completed", "README.md")
             case "big":
                 return ToolOutcome("completed", "0123456789" * 100_000 + "!")

@@ -85,7 +85,7 @@ def test_a_turn_that_failed_unheard_is_not_told_and_a_canceled_one_is(driven: Dr
 
 
 def test_results_are_told_also_of_calls_that_failed(driven: Driven) -> None:
-    session_id, _ = talked(driven, "[dev:call broken] [dev:call list_files]")
+    session_id, _ = talked(driven, "[dev:call broken] [dev:call glob]")
     said = ask(driven, session_id)
     assert said[2] == ("tool", "ValueError: it fell apartREADME.md")
     [(request,)] = driven.rows(
@@ -119,7 +119,7 @@ def test_a_fork_knows_what_it_inherits(driven: Driven) -> None:
 
     workspace, source = driven.write(make)
     wish = Wish(model="dev/small")
-    for text in ("one", "[dev:call list_files]", "three"):
+    for text in ("one", "[dev:call glob]", "three"):
         driven.write(lambda tx, text=text: start.send(tx, driven.owner, source, text, wish))
         driven.settle()
     point = candidates(driven)[1][0]
@@ -136,7 +136,7 @@ def test_a_fork_knows_what_it_inherits(driven: Driven) -> None:
     assert told(driven) == [
         ("user", "one"),
         ("assistant", "You said: one"),
-        ("user", "[dev:call list_files]"),
+        ("user", "[dev:call glob]"),
         ("assistant", "It gave: README.md"),
         ("user", "now"),
     ]

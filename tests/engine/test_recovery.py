@@ -37,8 +37,8 @@ PROMPT = scene(
 think = "Both, at once; the line breaks the first time."
 say = "I read both."
 call = [
-  { tool = "read_file", arguments = { path = "README.md" } },
-  { tool = "read_file", arguments = { path = "LICENSE" } },
+  { tool = "read", arguments = { path = "README.md" } },
+  { tool = "read", arguments = { path = "LICENSE" } },
 ]
 fail = { kind = "interrupted", times = 1 }
 [[round]]

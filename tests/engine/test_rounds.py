@@ -228,7 +228,7 @@ def test_what_a_model_calls_wrongly_is_told_to_it(driven: Driven) -> None:
     driven.settle()
     assert not any(name != "broken" for name, _, _ in driven.tools.made)
     for session_id, said in (
-        (malformed, 'The arguments of read_file are not a JSON object: {"path": "README.md"'),
+        (malformed, 'The arguments of read are not a JSON object: {"path": "README.md"'),
         (unknown, "There is no tool named 'no_such_tool'"),
         (raising, "ValueError: it fell apart"),
     ):

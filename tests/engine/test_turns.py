@@ -294,7 +294,7 @@ def test_a_reply_that_is_being_written_takes_no_steer(driven: Driven, plain: Con
 @pytest.mark.parametrize("outcome", ["success", "failure", "action_required"])
 def test_an_agent_declares_its_outcome(driven: Driven, outcome: str) -> None:
     declared = f'{{"outcome": "{outcome}", "summary": "That is that."}}'
-    session_id = driven.open(f"[dev:call list_files] [dev:call finish {declared}]")
+    session_id = driven.open(f"[dev:call glob] [dev:call finish {declared}]")
     driven.settle()
     found = facts(driven, session_id)
     assert (found.status, found.outcome) == ("exit", outcome)

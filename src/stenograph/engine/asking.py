@@ -18,12 +18,12 @@ from stenograph.errors import StenographError
 from stenograph.runs.invocation import Invocation
 
 
-def offered(desk: Desk, work: Work) -> dict[str, ToolSpec]:
+async def offered(desk: Desk, work: Work) -> dict[str, ToolSpec]:
     """Return the tools of a run by name: its provider's, and in a session `finish`."""
     if work.is_reply:
         return {}
     own = (finish.SPEC,) if work.is_session else ()
-    return {spec.name: spec for spec in (*desk.toolbox.specs(work.conversation.id), *own)}
+    return {spec.name: spec for spec in (*await desk.toolbox.specs(work), *own)}
 
 
 async def ask(desk: Desk, candidate: str) -> list[str] | None:
@@ -75,7 +75,7 @@ async def _attempt(desk: Desk, asked: Question, due: Round) -> tuple[Invocation,
     if asked.wait:
         await desk.unless_ended(work, _pause(desk, asked.wait), left)
         left = budget.seconds_left(work, budget.read(work.options))
-    tools = offered(desk, work)
+    tools = await offered(desk, work)
     made = await desk.write(lambda tx: rounds.ask(tx, asked, due, sorted(tools)))
     if made is None:
         raise Stopped

@@ -17,7 +17,7 @@ async def call(desk: Desk, candidate: str, key: str) -> None:
     work = await desk.read(lambda tx: load(tx, candidate))
     if work is None:
         return
-    tools = offered(desk, work)
+    tools = await offered(desk, work)
     begun = await desk.write(lambda tx: calls.begin(tx, candidate, key, tools))
     if begun is None:
         return

@@ -46,14 +46,7 @@ def begin(tx: Tx, candidate: str, key: str, offered: Mapping[str, ToolSpec]) -> 
     if outcome is not None:
         settle(tx, candidate, key, outcome)
         return None
-    context = ToolContext(
-        organization_id=work.organization_id,
-        conversation_id=work.conversation.id,
-        candidate=candidate,
-        key=key,
-        tool_call_id=task.tool_call_id,
-        resumed=resumed,
-    )
+    context = ToolContext(work, key, task.id, task.tool_call_id, resumed)
     return Begun(work, name, msgspec.json.decode(given), context)
 
 

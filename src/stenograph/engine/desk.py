@@ -11,7 +11,7 @@ from stenograph.engine.choice import Rules
 from stenograph.engine.models.answer import Delta
 from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.credentials import Credentials
-from stenograph.engine.toolbox import NoTools, Toolbox
+from stenograph.engine.toolbox import Together, Toolbox
 from stenograph.engine.work import Work
 from stenograph.events.waiting import Waiter
 from stenograph.storage.database import Database, Tx
@@ -42,7 +42,7 @@ class Desk:
 
     database: Database
     credentials: Callable[[int, ModelId], Credentials]
-    toolbox: Toolbox = field(default_factory=NoTools)
+    toolbox: Toolbox = field(default_factory=Together)
     rules: Rules = field(default_factory=Rules)
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     watch: Callable[[Work, Delta | None], None] = _no_one

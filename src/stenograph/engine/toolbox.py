@@ -1,7 +1,13 @@
 """What the engine asks of a provider of tools; workers, MCP servers and scripts implement it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    # A worker loads this file, and nothing of the record.
+    from stenograph.engine.work import Work
 
 #: How a call can end (agent-api.md 4.2); `uncertain`: nobody knows whether it took effect.
 ToolStatus: TypeAlias = Literal["completed", "failed", "timed_out", "uncertain"]
@@ -18,17 +24,16 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """For whom a call is made. `candidate` and `key` name its task, in every process and again
-    after a crash.
+    """For what a call is made. The candidate and `key` name its task, in every process and again
+    after a crash; `task_id` is its row.
 
     `resumed`: the call was begun before and its end was not seen, so that it may have had its
     effect; the provider picks it up, repeats it, or answers `uncertain`.
     """
 
-    organization_id: int
-    conversation_id: int
-    candidate: str
+    work: Work
     key: str
+    task_id: int
     tool_call_id: str | None
     resumed: bool = False
 
@@ -46,8 +51,8 @@ class ToolOutcome:
 class Toolbox(Protocol):
     """A provider of tools."""
 
-    def specs(self, conversation_id: int) -> tuple[ToolSpec, ...]:
-        """Return what a conversation's agent may call. Answers at once, without I/O."""
+    async def specs(self, work: Work) -> tuple[ToolSpec, ...]:
+        """Return what the agent that answers may call."""
         ...
 
     async def call(self, name: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
@@ -55,13 +60,26 @@ class Toolbox(Protocol):
         ...
 
 
-class NoTools:
-    """The toolbox of a server that has none."""
+class Together:
+    """Several providers as one; of two tools with one name, the earlier provider's counts."""
 
-    def specs(self, conversation_id: int) -> tuple[ToolSpec, ...]:
-        """Return nothing."""
-        return ()
+    def __init__(self, *boxes: Toolbox) -> None:
+        self._boxes = boxes
+
+    async def specs(self, work: Work) -> tuple[ToolSpec, ...]:
+        """Return what all of them offer."""
+        return tuple(spec for spec, _ in (await self._offers(work)).values())
 
     async def call(self, name: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Fail: there is no such tool."""
-        return ToolOutcome("failed", f"There is no tool named {name}")
+        """Hand the call to who offers it."""
+        found = (await self._offers(context.work)).get(name)
+        if found is None:
+            return ToolOutcome("failed", f"The tool {name} is not on offer any more")
+        return await found[1].call(name, arguments, context)
+
+    async def _offers(self, work: Work) -> dict[str, tuple[ToolSpec, Toolbox]]:
+        offers: dict[str, tuple[ToolSpec, Toolbox]] = {}
+        for box in self._boxes:
+            for spec in await box.specs(work):
+                offers.setdefault(spec.name, (spec, box))
+        return offers

@@ -72,10 +72,10 @@ def test_a_scene_is_played_round_by_round() -> None:
     assert first.calls == [
         (call.id, call.name, call.arguments) for call in first.response.tool_calls
     ]
-    assert [it.name for it in first.response.tool_calls] == ["list_files"]
+    assert [it.name for it in first.response.tool_calls] == ["glob"]
     history = (asked, first.response.message, outputs(first, "README.md"))
     second = play(*history)
-    assert [it.name for it in second.response.tool_calls] == ["read_file"]
+    assert [it.name for it in second.response.tool_calls] == ["read"]
     assert second.response.tool_calls[0].id != first.response.tool_calls[0].id
     third = play(*history, second.response.message, outputs(second, "the text"))
     assert third.response.text == "Two steps done: the text"
@@ -97,7 +97,7 @@ def test_a_new_turn_is_a_new_scene_and_a_steer_is_not() -> None:
     steered = play(asked, first.response.message, done, user("Be quick."))
     assert steered.response.text == "They say: one, two"
     switched = play(asked, first.response.message, done, user("[dev:steps]"))
-    assert switched.response.tool_calls[0].name == "list_files"
+    assert switched.response.tool_calls[0].name == "glob"
     last = play(asked, first.response.message, done)
     again = play(asked, first.response.message, done, last.response.message, user("Thanks"))
     assert again.response.text == "You said: Thanks"

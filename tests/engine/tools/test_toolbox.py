@@ -11,17 +11,16 @@ import jsonschema
 import pytest
 
 from engine.tools.doing import ALL, do, tools
-from stenograph.engine.toolbox import Toolbox, ToolContext, ToolOutcome
+from stenograph.engine.toolbox import ToolOutcome
 from stenograph.engine.tools.result import Result
-from stenograph.engine.tools.toolbox import TOOLS, local, openai
+from stenograph.engine.tools.toolbox import TOOLS, LocalToolbox, local, openai
 from stenograph.engine.tools.workplace import Limits, Permissions
 
 NAMES = ["bash", "read", "write", "edit", "glob", "grep"]
-CONTEXT = ToolContext(1, 2, "candidate", "r1t0", "call_1")
 
 
-def call(box: Toolbox, name: str, context: ToolContext = CONTEXT, **arguments: Any) -> ToolOutcome:
-    return asyncio.run(box.call(name, arguments, context))
+def call(box: LocalToolbox, name: str, resumed: bool = False, **arguments: Any) -> ToolOutcome:
+    return asyncio.run(box.call(name, arguments, resumed=resumed))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,7 @@ def test_a_root_offers_what_its_permissions_allow_and_refuses_the_rest(
 ) -> None:
     (tmp_path / "f").write_text("old")
     box = local(tmp_path, permissions, {})
-    assert [spec.name for spec in box.specs(1)] == offered
+    assert [spec.name for spec in box.specs] == offered
     given = {
         "bash": {"command": "echo"},
         "read": {"path": "f"},
@@ -57,7 +56,7 @@ def test_a_root_offers_what_its_permissions_allow_and_refuses_the_rest(
 
 
 def test_definitions_are_of_openais_shape(tmp_path: Path) -> None:
-    for spec in tools(tmp_path).specs(1):
+    for spec in tools(tmp_path).specs:
         definition = json.loads(json.dumps(openai(spec)))
         assert definition["type"] == "function"
         function = definition["function"]
@@ -92,7 +91,7 @@ def test_arguments_that_are_not_right_are_named_and_contradict_the_schema(
     assert outcome.status == "failed"
     assert outcome.output.startswith(f"The arguments of {name} are not right: ")
     assert said in outcome.output
-    schema = next(spec.parameters for spec in box.specs(1) if spec.name == name)
+    schema = next(spec.parameters for spec in box.specs if spec.name == name)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(arguments, schema)
 
@@ -165,7 +164,7 @@ def test_a_search_that_takes_too_long_is_timed_out(tmp_path: Path) -> None:
 def test_a_call_begun_before_is_repeated_only_where_that_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("old")
     box = tools(tmp_path)
-    again = replace(CONTEXT, resumed=True)
+    again = True
     assert call(box, "bash", again, command="touch g").status == "uncertain"
     edited = call(box, "edit", again, path="f", old_text="old", new_text="new")
     assert edited.status == "uncertain"

@@ -1,4 +1,4 @@
-"""The tools of one root as a provider of tools (`engine/toolbox.py`)."""
+"""The tools of one root, for the worker that has it."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 import structlog
 
-from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
+from stenograph.engine.toolbox import ToolOutcome, ToolSpec
 from stenograph.engine.tools import bash, edit, glob, grep, read, root, write
 from stenograph.engine.tools.result import Result, ToolError, failed
 from stenograph.engine.tools.workplace import Limits, Permission, Permissions, Workplace
@@ -80,20 +80,16 @@ _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 @dataclass(frozen=True, slots=True)
 class LocalToolbox:
-    """The `Toolbox` of a root; `run` gives more than a `ToolOutcome` says."""
+    """The tools of a root; `specs` are those that its permissions allow."""
 
     place: Workplace
     tools: tuple[Tool, ...]
-    _specs: tuple[ToolSpec, ...] = field(repr=False)
+    specs: tuple[ToolSpec, ...] = field(repr=False)
 
-    def specs(self, conversation_id: int) -> tuple[ToolSpec, ...]:
-        """Return what the root's permissions allow, for every conversation the same."""
-        return self._specs
-
-    async def call(self, name: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
+    async def call(self, name: str, arguments: dict[str, Any], *, resumed: bool) -> ToolOutcome:
         """Do it; `uncertain`, if it was begun before and cannot be repeated."""
         tool = _BY_NAME.get(name)
-        if context.resumed and tool is not None and not tool.repeatable:
+        if resumed and tool is not None and not tool.repeatable:
             return ToolOutcome(
                 "uncertain",
                 f"This call of {name} was begun before, and its end was not seen: look at what it "
