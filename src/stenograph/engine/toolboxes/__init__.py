@@ -1,0 +1,1 @@
+"""Providers of tools: workers, subagents, scripts, MCP servers."""
