@@ -13,11 +13,11 @@ def test_every_setting_can_come_from_the_environment():
     for setting in fields(Settings):
         if setting.name == "database":
             continue
-        text = "7" if setting.type is int else "/seven"
-        found = getattr(from_environment({f"STENO_{setting.name.upper()}": text}), setting.name)
-        assert found == (
-            7 if setting.type is int else Path(text) if setting.name == "data" else text
+        text, meant = {int: ("7", 7), bool: ("1", True), Path: ("/seven", Path("/seven"))}.get(
+            setting.type, ("seven", "seven")
         )
+        found = getattr(from_environment({f"STENO_{setting.name.upper()}": text}), setting.name)
+        assert found == meant
 
 
 def test_the_database_has_the_name_that_others_use():
@@ -43,3 +43,15 @@ def test_the_data_folder_is_absolute_and_at_home_by_default(monkeypatch):
 def test_a_number_that_is_none_is_named(text):
     with pytest.raises(InvalidInputError, match="STENO_MAX_BODY_BYTES"):
         from_environment({"STENO_MAX_BODY_BYTES": text})
+
+
+@pytest.mark.parametrize(
+    ("text", "on"), [("1", True), ("true", True), ("0", False), ("false", False), ("", False)]
+)
+def test_a_switch_is_on_or_off(text, on):
+    assert from_environment({"STENO_MCP_STDIO": text}).mcp_stdio is on
+
+
+def test_a_switch_that_is_neither_is_named():
+    with pytest.raises(InvalidInputError, match="STENO_MCP_STDIO"):
+        from_environment({"STENO_MCP_STDIO": "yes please"})

@@ -44,6 +44,14 @@ class Settings:
     max_body_bytes: int = 64 * MIB
     #: The largest import taken, in bytes.
     max_import_bytes: int = 2_048 * MIB
+    #: The model that answers where nobody chose one, as `provider/model`.
+    model: str = "dev/thinker"
+    #: Whom to ask when a model has failed for good: `a/b=c/d,e/f;…`, each as `provider/model`.
+    fallbacks: str = ""
+    #: OpenAI-compatible servers by a name of their own, `name=url name=url …` (Ollama, vLLM, …).
+    endpoints: str = ""
+    #: Whether administrators may set up MCP servers that are commands run on this machine: 1 or 0.
+    mcp_stdio: bool = False
     #: When a server prunes expired details each day, `HH:MM` in UTC; empty: never.
     prune_at: str = "03:00"
     #: What is logged: `debug`, `info`, `warning` or `error`, and all above it.
@@ -54,12 +62,14 @@ class Settings:
 
 _LAST_PORT = 65_535
 _INTEGERS = frozenset(f.name for f in fields(Settings) if f.type is int)
+_SWITCHES = frozenset(f.name for f in fields(Settings) if f.type is bool)
+_POSITIONS = {"1": True, "true": True, "0": False, "false": False}
 
 
 def from_environment(environment: Mapping[str, str], **options: Any) -> Settings:
     """Read the settings; `options` that are not None win.
 
-    Raises `InvalidInputError` for a number that is none, naming the variable.
+    Raises `InvalidInputError` for a number or a switch that is none, naming the variable.
     """
     values: dict[str, Any] = {}
     for setting in fields(Settings):
@@ -77,6 +87,10 @@ def from_environment(environment: Mapping[str, str], **options: Any) -> Settings
 
 
 def _parse(name: str, variable: str, text: str) -> Any:
+    if name in _SWITCHES:
+        if text not in _POSITIONS:
+            raise InvalidInputError(f"{variable} must be 1 or 0", code="invalid_setting")
+        return _POSITIONS[text]
     if name not in _INTEGERS:
         return text
     if not (text.isascii() and text.isdigit()):

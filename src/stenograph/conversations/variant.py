@@ -19,22 +19,36 @@ Source: TypeAlias = Literal["manual", "edit", "inference", "run", "import", "for
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Which model answers, with its effective reasoning settings; None: not told."""
+    """Which model answers, with its effective reasoning settings; None: not told.
+
+    `byok`: with the organization's own key, and with no other; of a candidate only.
+    """
 
     provider_id: str | None = None
     model_ref: str | None = None
     reasoning_enabled: bool | None = None
     reasoning_effort: str | None = None
+    byok: bool = False
 
 
 NO_MODEL = Model()
+#: What a candidate's provider begins with in its column where the organization's own key is used.
+_OWN_KEY = "byok:"
 
 
 def model_of(
     provider_id: str | None, ref: str | None, enabled: int | None, effort: str | None
 ) -> Model:
     """Return the model of a row's four columns."""
-    return Model(provider_id, ref, None if enabled is None else bool(enabled), effort)
+    own = provider_id is not None and provider_id.startswith(_OWN_KEY)
+    if provider_id is not None:
+        provider_id = provider_id.removeprefix(_OWN_KEY)
+    return Model(provider_id, ref, None if enabled is None else bool(enabled), effort, own)
+
+
+def _provider(model: Model) -> str | None:
+    own = model.byok and model.provider_id is not None
+    return f"{_OWN_KEY}{model.provider_id}" if own else model.provider_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +125,7 @@ def add(
         source=source,
         status=status,
         origin_variant_id=origin_id,
-        provider_id=model.provider_id,
+        provider_id=_provider(model),
         model_ref=model.model_ref,
         reasoning_enabled=model.reasoning_enabled,
         reasoning_effort=model.reasoning_effort,
@@ -149,7 +163,7 @@ def settle(
     """
     at = now()
     frozen = {} if model is None else {
-        "provider_id": model.provider_id,
+        "provider_id": _provider(model),
         "model_ref": model.model_ref,
         "reasoning_enabled": model.reasoning_enabled,
         "reasoning_effort": model.reasoning_effort,

@@ -1,7 +1,7 @@
 """Which model answers, how it is set, and which one when it fails."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -10,6 +10,8 @@ from stenograph.engine.models import catalog
 from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.failures import ModelFailedError, Patience, wait_before_retry
 from stenograph.engine.work import Work
+from stenograph.errors import InvalidInputError
+from stenograph.settings import Settings
 from stenograph.storage.database import Row
 
 
@@ -24,6 +26,45 @@ class Rules:
     fallbacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     endpoints: Sequence[str] = ()
     patience: Patience = field(default_factory=Patience)
+
+
+def rules(settings: Settings) -> Rules:
+    """Return what the settings say about models.
+
+    Raises `InvalidInputError` `invalid_setting`, naming the variable.
+    """
+    endpoints = tuple(endpoints_of(settings))
+
+    def named(text: str, variable: str) -> str:
+        try:
+            found = catalog.parse(text.strip(), endpoints)
+        except InvalidInputError as error:
+            raise _unusable(variable, error.message) from None
+        if found.byok:
+            raise _unusable(variable, "byok: is for those who ask, the server's own are set here")
+        return str(found)
+
+    fallbacks: dict[str, tuple[str, ...]] = {}
+    for rule in filter(None, map(str.strip, settings.fallbacks.split(";"))):
+        failing, equals, others = rule.partition("=")
+        if not equals:
+            raise _unusable("STENO_FALLBACKS", f"A rule is written a/b=c/d,e/f, not {rule!r}")
+        asked = [named(other, "STENO_FALLBACKS") for other in others.split(",")]
+        fallbacks[named(failing, "STENO_FALLBACKS")] = tuple(dict.fromkeys(asked))
+    return Rules(named(settings.model, "STENO_MODEL"), fallbacks, endpoints)
+
+
+def endpoints_of(settings: Settings) -> dict[str, str]:
+    """Return the base URLs of the settings' own OpenAI-compatible servers, by name; raises as
+    `rules` does."""
+    try:
+        return catalog.parse_endpoints(settings.endpoints)
+    except InvalidInputError as error:
+        raise _unusable("STENO_ENDPOINTS", error.message) from None
+
+
+def _unusable(variable: str, why: str) -> InvalidInputError:
+    return InvalidInputError(f"{variable}: {why}", code="invalid_setting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +99,7 @@ def candidates(work: Work, rules: Rules) -> list[tuple[ModelId, Model]]:
     """
     asked = work.variant.model
     if asked.provider_id is not None and asked.model_ref is not None:
-        wanted = ModelId(asked.provider_id, asked.model_ref)
+        wanted = ModelId(asked.provider_id, asked.model_ref, asked.byok)
     else:
         wanted = catalog.parse(asked.model_ref or work.model or rules.model, rules.endpoints)
     # The session's effort is meant for the session's model.
@@ -68,14 +109,28 @@ def candidates(work: Work, rules: Rules) -> list[tuple[ModelId, Model]]:
     found = [(wanted, _frozen(wanted, asked.reasoning_enabled, effort))]
     for name in rules.fallbacks.get(str(wanted), ()):
         # Another model starts from its own defaults (agent-api.md 4.2).
-        other = catalog.parse(name, rules.endpoints)
+        other = replace(catalog.parse(name, rules.endpoints), byok=wanted.byok)
         found.append((other, _frozen(other, None, None)))
     return found
 
 
+def asks_own_key(work: Work) -> bool:
+    """Tell whether only the organization's own key may be used (`byok:provider:model`)."""
+    asked = work.variant.model
+    if asked.provider_id is not None:
+        return asked.byok
+    return (asked.model_ref or work.model or "").startswith("byok:")
+
+
 def _frozen(wanted: ModelId, enabled: bool | None, effort: str | None) -> Model:
     can = catalog.effective(wanted, enabled, effort)
-    return Model(wanted.provider_id, wanted.model_ref, can.reasoning_enabled, can.reasoning_effort)
+    return Model(
+        wanted.provider_id,
+        wanted.model_ref,
+        can.reasoning_enabled,
+        can.reasoning_effort,
+        wanted.byok,
+    )
 
 
 def next_choice(

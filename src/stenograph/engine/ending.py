@@ -3,12 +3,14 @@
 The caller holds the conversation.
 """
 
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from stenograph.clock import now
 from stenograph.conversations import variant as variants
 from stenograph.conversations.variant import Model
 from stenograph.engine import store
+from stenograph.engine.choice import asks_own_key
 from stenograph.engine.work import Work, load
 from stenograph.events import waiting
 from stenograph.runs import run as runs
@@ -60,7 +62,8 @@ def deliver(
         content=content,
         reasoning=reasoning,
         reasoning_trace=reasoning_trace,
-        model=model,
+        # Answered anew, it is again with the key that was asked for.
+        model=replace(model, byok=asks_own_key(work)),
     )
     if not work.is_shown:
         settled = variants.find(tx, work.turn, work.candidate)
