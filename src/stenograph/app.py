@@ -1,24 +1,36 @@
-"""The only wiring: settings → storage → http, and the command line over all of it."""
+"""The only wiring: settings → storage → engine → http, and the command line over all of it."""
 
 import asyncio
 import gc
+import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
 
 from stenograph import logs
 from stenograph.accounts import first_start
 from stenograph.cli import main as cli
+from stenograph.engine.desk import Desk
+from stenograph.engine.engine import Engine, Place
+from stenograph.engine.models.catalog import ModelId
+from stenograph.engine.models.credentials import Credentials, from_environment
 from stenograph.errors import StenographError
 from stenograph.http import idempotency, server
 from stenograph.http.edge import Edge
 from stenograph.retention import nightly
 from stenograph.settings import Settings
-from stenograph.storage import location, prepare
+from stenograph.storage import location, lock, prepare
+from stenograph.storage.database import Database
 from stenograph.storage.sealing import sealer
 
 #: How long a stopping server waits for the requests it is answering, in seconds.
 PATIENCE = 10
+#: The file in the data folder that the process holds whose engine answers, and the seconds between
+#: two looks of another whether it still does.
+LOCK = "engine.lock"
+LOOK = 2.0
 
 
 def main() -> None:
@@ -36,13 +48,45 @@ def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
         listening = _listen(settings.host, settings.port)
         host, port = _reachable(settings.host), listening.getsockname()[1]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        driving = partial(_drive, _engine(database, settings, port), settings.data / LOCK, url)
         with nightly.pruning(database, settings.prune_at, idempotency.prune):
-            asyncio.run(_serve(application, listening, lambda: announce(url, made)))
+            asyncio.run(_serve(application, driving, listening, lambda: announce(url, made)))
     finally:
         database.close()
 
 
-async def _serve(application: Edge, listening: socket.socket, ready: Callable[[], None]) -> None:
+def _engine(database: Database, settings: Settings, port: int) -> Engine:
+    """The engine of this process; its log of steps lies beside the record."""
+
+    def credentials(organization_id: int, model: ModelId) -> Credentials:
+        return from_environment(os.environ, model.provider_id, {})
+
+    place = Place(f"sqlite:///{settings.data / 'engine.db'}")
+    if database.reads_wait:
+        # Started again on the same port of the same machine, it takes up what it left.
+        url = location.locate(settings.data, settings.database).url
+        place = Place(url, "dbos", f"{socket.gethostname()}:{port}")
+    return Engine(Desk(database, credentials), place)
+
+
+async def _drive(engine: Engine, path: Path, url: str) -> None:
+    """Run the engine until this is cancelled: at once, or when the process that does so ends."""
+    while (held := lock.take(path, url)) is None:
+        await asyncio.sleep(LOOK)
+    with held:
+        await engine.start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await engine.stop()
+
+
+async def _serve(
+    application: Edge,
+    driving: Callable[[], Coroutine[None, None, None]],
+    listening: socket.socket,
+    ready: Callable[[], None],
+) -> None:
     # Imported here: other commands start faster without it.
     from stenograph.http.listener import Listener
 
@@ -55,7 +99,12 @@ async def _serve(application: Edge, listening: socket.socket, ready: Callable[[]
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, listener.stop)
-    await listener.serve([listening])
+    engine = asyncio.create_task(driving())
+    try:
+        await listener.serve([listening])
+    finally:
+        engine.cancel()
+        await asyncio.gather(engine, return_exceptions=True)
 
 
 def _reachable(host: str) -> str:

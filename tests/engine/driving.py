@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stenograph.accounts.access import Caller
+from stenograph.conversations import input as inputs
+from stenograph.conversations.access import Conversation
 from stenograph.engine import start, store
 from stenograph.engine.choice import Rules
 from stenograph.engine.desk import Desk
@@ -14,6 +16,7 @@ from stenograph.engine.engine import Engine, Place
 from stenograph.engine.models.credentials import Credentials
 from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
 from stenograph.engine.work import Work
+from stenograph.sessions import conversing, sending
 from stenograph.sessions.creation import NewSession
 from stenograph.sessions.sending import NewMessage
 from stenograph.storage.database import Database, Tx
@@ -125,7 +128,24 @@ class Driven:
 
     def say(self, session_id: str, text: str, **more: Any) -> None:
         new = NewMessage(text, **more)
-        self.write(lambda tx: start.say_to_session(tx, self.owner, session_id, new))
+        self.write(lambda tx: sending.to_session(tx, self.owner, session_id, new))
+
+    def ask(self, conversation: Conversation, text: str, **wishes: Any) -> str:
+        """Put a question into a conversation's queue; returns the input's public id."""
+
+        def act(tx: Tx) -> str:
+            made = inputs.accept(
+                tx,
+                self.owner,
+                conversation,
+                kind="direct_reply",
+                text=text,
+                wishes=inputs.Wishes(**wishes),
+            )
+            conversing.catch_up(tx, conversation.id)
+            return made.public_id
+
+        return self.write(act)
 
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
         return self.read(lambda tx: tx.rows(sql, **params))

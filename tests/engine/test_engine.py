@@ -85,7 +85,8 @@ def test_what_a_process_asked_is_accounted_for_though_its_turn_was_cancelled_sin
 
 def test_what_another_process_said_is_found(driven: Driven) -> None:
     """Nobody rings here for what another process writes."""
-    from stenograph.engine import bell, engine
+    from stenograph.engine import engine
+    from stenograph.events import bell
 
     async def act() -> None:
         listeners, bell._listeners = bell._listeners, []
@@ -134,9 +135,7 @@ def test_a_fault_of_the_engine_ends_the_turn(driven: Driven) -> None:
 def test_a_prompt_is_acknowledged_without_an_engine(driven: Driven) -> None:
     session_id = driven.open("hello")
     assert feed(driven, session_id) == [("prompt", "hello", None, None)]
-    driven.write(lambda tx: start.say_to_session(
-        tx, driven.owner, session_id, start.NewMessage("and this")
-    ))  # fmt: skip
+    driven.say(session_id, "and this")
     driven.settle()
     assert [it[0] for it in feed(driven, session_id)] == ["prompt", "message", "reply"]
 

@@ -11,7 +11,8 @@ from stenograph.conversations.access import Conversation, find_workspace
 from stenograph.engine import start
 from stenograph.engine.start import Wish
 from stenograph.engine.work import load
-from stenograph.sessions import reason
+from stenograph.sessions import reason, sending
+from stenograph.sessions.sending import NewMessage
 
 
 def told(driven: Driven) -> list[tuple[str, str]]:
@@ -99,7 +100,7 @@ def test_the_instructions_of_a_reason_come_first(driven: Driven) -> None:
     profile = reason.Profile("helper", instructions="Be brief.", default_model="dev/small")
     made = driven.write(lambda tx: reason.create(tx, driven.owner, profile))
     driven.write(
-        lambda tx: start.say_to_reason(tx, driven.owner, made.public_id, start.NewMessage("hello"))
+        lambda tx: sending.to_reason(tx, driven.owner, made.public_id, NewMessage("hello"))
     )
     driven.settle()
     assert told(driven) == [("system", "Be brief."), ("user", "hello")]
@@ -118,9 +119,8 @@ def test_a_fork_knows_what_it_inherits(driven: Driven) -> None:
         return workspace, conversations.create(tx, driven.owner, workspace, title=None)
 
     workspace, source = driven.write(make)
-    wish = Wish(model="dev/small")
     for text in ("one", "[dev:call glob]", "three"):
-        driven.write(lambda tx, text=text: start.send(tx, driven.owner, source, text, wish))
+        driven.ask(source, text, model="dev/small", tool_names=("glob",))
         driven.settle()
     point = candidates(driven)[1][0]
 
@@ -130,7 +130,7 @@ def test_a_fork_knows_what_it_inherits(driven: Driven) -> None:
         return fork.create(tx, driven.owner, place, found.conversation, point)
 
     made = driven.write(branch)
-    driven.write(lambda tx: start.send(tx, driven.owner, made, "now", wish))
+    driven.ask(made, "now", model="dev/small", tool_names=("glob",))
     driven.settle()
     # The turn at the fork point is adopted with its prompt and its answer.
     assert told(driven) == [

@@ -23,9 +23,7 @@ from stenograph.accounts import access
 from stenograph.conversations import conversation as conversations
 from stenograph.conversations import workspace as workspaces
 from stenograph.conversations.access import Conversation
-from stenograph.engine import start
 from stenograph.engine.engine import Engine, Place
-from stenograph.engine.start import Wish
 from stenograph.retention.integrity import check
 from stenograph.sessions import session
 from stenograph.storage.database import Tx
@@ -259,8 +257,7 @@ def _conversation(driven: Driven) -> Conversation:
 
 
 def _reply_wanted(driven: Driven, conversation: Conversation) -> None:
-    wish = Wish(model="dev/thinker", direct=True)
-    driven.write(lambda tx: start.send(tx, driven.owner, conversation, "hello", wish))
+    driven.ask(conversation, "hello", model="dev/thinker")
 
 
 def _check_replies(driven: Driven) -> None:

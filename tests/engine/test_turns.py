@@ -244,8 +244,7 @@ def plain(driven: Driven) -> Conversation:
 
 
 def test_a_direct_reply_has_no_run(driven: Driven, plain: Conversation) -> None:
-    wish = Wish(model="dev/thinker", direct=True)
-    driven.write(lambda tx: start.send(tx, driven.owner, plain, "[dev:cut] hi", wish))
+    driven.ask(plain, "[dev:cut] hi", model="dev/thinker")
     driven.settle()
     [(_, _, status, own, content, _)] = candidates(driven)
     assert (status, own) == ("completed", "completed")
@@ -261,14 +260,14 @@ def test_a_direct_reply_has_no_run(driven: Driven, plain: Conversation) -> None:
         ("I begin, and the line breaks.",)
     ]
     # No tools were on offer, and what it thought is replayed to it in the next turn.
-    driven.write(lambda tx: start.send(tx, driven.owner, plain, "[dev:files]", wish))
+    driven.ask(plain, "[dev:files]", model="dev/thinker")
     driven.settle()
     assert driven.tools.made == []
     assert check(driven.database) == []
 
 
 def test_a_conversation_is_answered_by_a_run_too(driven: Driven, plain: Conversation) -> None:
-    driven.write(lambda tx: start.send(tx, driven.owner, plain, "[dev:files]"))
+    driven.ask(plain, "[dev:files]", tool_names=("read",))
     driven.settle()
     assert [it[4] for it in candidates(driven)] == [
         "They say: the content of README.md, the content of LICENSE"
@@ -279,13 +278,47 @@ def test_a_conversation_is_answered_by_a_run_too(driven: Driven, plain: Conversa
     assert check(driven.database) == []
 
 
-def test_a_reply_that_is_being_written_takes_no_steer(driven: Driven, plain: Conversation) -> None:
-    wish = Wish(direct=True)
-    driven.write(lambda tx: start.send(tx, driven.owner, plain, "hi", wish))
-    with pytest.raises(ConflictError) as busy:
-        driven.write(lambda tx: start.send(tx, driven.owner, plain, "more", wish))
-    assert busy.value.code == "conversation_busy"
+def test_what_would_steer_a_direct_reply_waits_for_a_turn_of_its_own(
+    driven: Driven, plain: Conversation
+) -> None:
+    driven.ask(plain, "hi")
+    driven.ask(plain, "more", delivery_mode="steer")
     driven.settle()
+    assert [it[4] for it in candidates(driven)] == ["You said: hi", "You said: more"]
+    assert check(driven.database) == []
+
+
+def test_questions_are_answered_one_after_the_other(driven: Driven, plain: Conversation) -> None:
+    for number in range(3):
+        driven.ask(plain, f"question {number}", tool_names=("read",) if number == 1 else None)
+    driven.settle()
+    answers = [it[4] for it in candidates(driven)]
+    assert answers == [f"You said: question {number}" for number in range(3)]
+    assert driven.rows("SELECT source FROM variants ORDER BY id") == [
+        ("inference",), ("run",), ("inference",),
+    ]  # fmt: skip
+    assert check(driven.database) == []
+
+
+def test_an_input_that_steers_goes_into_the_running_turn(
+    driven: Driven, plain: Conversation
+) -> None:
+    driven.ask(plain, SLOW, tool_names=("read",))
+
+    async def act() -> None:
+        await driven.until(lambda tx: tx.rows("SELECT 1 FROM invocations WHERE status = 'running'"))
+        driven.ask(plain, "and be kind", delivery_mode="steer")
+        assert driven.rows("SELECT state FROM inputs ORDER BY id") == [("consumed",), ("steering",)]
+        await driven.settled()
+
+    driven.during(act)
+    assert driven.rows("SELECT state, turn_id IS NULL FROM inputs ORDER BY id") == [
+        ("consumed", False), ("consumed", True),
+    ]  # fmt: skip
+    assert driven.rows("SELECT text FROM steps WHERE part = 'steer'") == [("and be kind",)]
+    assert len(candidates(driven)) == 1
+    assert driven.rows("SELECT count(*) FROM tasks WHERE kind = 'model_task'") == [(2,)]
+    assert check(driven.database) == []
 
 
 # --- outcomes and budgets ------------------------------------------------------------------------

@@ -1,12 +1,13 @@
 """Inputs: what was put into a conversation's queue, and the turn that it becomes.
 
-The queue is first in, first out. Only `message` inputs become turns by themselves: at once when
-nothing is being answered and nothing waits before them, else when the turn before them is settled
-(`advance`).
+The queue is first in, first out: an input becomes a turn at once when nothing is being answered and
+nothing waits before it, else when the turn before it is settled (`advance`). A `message` is a turn
+that has its end; a `direct_reply` is one that waits for its answer, and whoever drives hears of it.
+One that steers waits beside the queue until the running turn takes it (`steering`).
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -23,16 +24,36 @@ from stenograph.conversations import (
 )
 from stenograph.conversations.access import Conversation
 from stenograph.conversations.limits import refused
-from stenograph.conversations.turn import Role, Speaker, Turn
-from stenograph.errors import ConflictError, NotFoundError, RefusedError
+from stenograph.conversations.turn import Role, Speaker, Status, Turn
+from stenograph.conversations.variant import Model
+from stenograph.errors import ConflictError, NotFoundError
+from stenograph.events import bell
 from stenograph.events.journal import Event, append
 from stenograph.ids import new_id
 from stenograph.storage.database import Row, Tx
 
 #: How many inputs may wait in one conversation.
 LIMIT = 100
+State: TypeAlias = Literal["pending", "steering", "blocked", "consumed"]
+Kind: TypeAlias = Literal["message", "direct_reply"]
+Delivery: TypeAlias = Literal["queue", "steer", "steer_now"]
 #: Characters of one input's text.
 LONGEST = 1_000_000
+
+
+class Wishes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How an input is to be delivered and answered; None: as it comes.
+
+    `model` is a name (`provider/model`). `tool_names`: the tools on offer, None: all there are.
+    """
+
+    visible_in_context: bool = True
+    delivery_mode: Delivery = "queue"
+    model: str | None = None
+    reasoning_enabled: bool | None = None
+    reasoning_effort: str | None = None
+    tool_names: tuple[str, ...] | None = None
+    approval_mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +62,12 @@ class Input:
 
     id: int
     public_id: str
-    state: str
+    state: State
     kind: str
     role: Role
     origin: str
     text: str | None
-    options: dict[str, Any]
+    wishes: Wishes
     lock_version: int
     created_at: int
     turn_id: int | None
@@ -73,9 +94,9 @@ class Expected:
 
 
 def _input(row: Row) -> Input:
-    options = msgspec.json.decode(row[7], type=dict[str, Any])
+    wishes = msgspec.json.decode(row[7], type=Wishes)
     speaker = None if row[11] is None else Speaker(*row[11:15])
-    columns = (*row[:7], options, *row[8:11], speaker, row[15])
+    columns = (*row[:7], wishes, *row[8:11], speaker, row[15])
     return Input(*columns)
 
 
@@ -88,8 +109,9 @@ def find(tx: Tx, conversation: Conversation, public_id: str) -> Input:
 
 
 def queue(tx: Tx, conversation: Conversation) -> list[Input]:
-    """List what waits."""
-    return [_input(row) for row in store_inputs.queue(tx, conversation.id)]
+    """List what waits: for a turn of its own, then for the running turn to take it in."""
+    rows = (*store_inputs.queue(tx, conversation.id), *store_inputs.steering(tx, conversation.id))
+    return [_input(row) for row in rows]
 
 
 def accept(
@@ -97,25 +119,20 @@ def accept(
     caller: Caller,
     conversation: Conversation,
     *,
-    kind: str,
+    kind: Kind,
     role: Role = "user",
     text: str,
-    visible_in_context: bool = True,
+    wishes: Wishes | None = None,
     expected: Expected | None = None,
 ) -> Input:
     """Put an input into the queue, and let it become a turn if it is its time.
 
     Raises `ForbiddenError`; `ConflictError` (`workspace_not_active`, `conversation_archived`,
-    `stale_context`, `stale_timeline`, `input_queue_full`); `RefusedError` (`validation_failed`,
-    `answering_unavailable` for what a model would have to answer).
+    `stale_context`, `stale_timeline`, `input_queue_full`); `RefusedError` (`validation_failed`).
     """
     access.require_full(conversation)
     access.require_open(conversation)
-    if kind != "message":
-        raise RefusedError(
-            "Nothing on this server answers a direct_reply yet; send a message",
-            code="answering_unavailable",
-        )
+    wishes = wishes or Wishes()
     if not text.strip():
         raise refused("text must not be blank")
     if len(text) > LONGEST:
@@ -130,19 +147,26 @@ def accept(
         tx,
         conversation.id,
         public_id=public_id,
-        state="pending",
+        state="steering" if _steers(tx, conversation.id, kind, wishes) else "pending",
         kind=kind,
         role=role,
         origin="agent" if caller.kind == "agent" else "person",
         sender_id=caller.principal_id,
         text=text,
-        options=msgspec.json.encode({"visible_in_context": visible_in_context}).decode(),
+        options=msgspec.json.encode(wishes).decode(),
         created_at=now(),
     )
-    payload = {"input_public_id": public_id, "kind": kind, "delivery_mode": "queue"}
+    payload = {"input_public_id": public_id, "kind": kind, "delivery_mode": wishes.delivery_mode}
     append(tx, conversation.id, Event("input_accepted", payload=payload))
     advance(tx, conversation.id)
     return find(tx, conversation, public_id)
+
+
+def _steers(tx: Tx, conversation_id: int, kind: Kind, wishes: Wishes) -> bool:
+    """Tell whether an input goes into the turn that is being answered; a direct reply's one model
+    call takes nothing in."""
+    wants = kind == "direct_reply" and wishes.delivery_mode != "queue"
+    return wants and store_inputs.has_running_run(tx, conversation_id)
 
 
 def _check(tx: Tx, conversation: Conversation, expected: Expected) -> None:
@@ -154,57 +178,83 @@ def _check(tx: Tx, conversation: Conversation, expected: Expected) -> None:
 
 
 def advance(tx: Tx, conversation_id: int) -> list[Turn]:
-    """Let messages at the head of the queue become turns, as long as nothing is being answered.
+    """Let inputs at the head of the queue become turns, as long as nothing is being answered.
 
     Called when an input arrives and when a turn is settled; the caller holds the conversation.
     """
     made: list[Turn] = []
     if store_turns.active_turn(tx, conversation_id) is not None:
         return made
+    store_inputs.release(tx, conversation_id)
     for row in store_inputs.queue(tx, conversation_id):
         waiting = _input(row)
-        if waiting.kind != "message" or waiting.state != "pending":
+        if waiting.state == "blocked":
             break
         made.append(_materialize(tx, conversation_id, waiting))
+        if waiting.kind != "message":
+            break
     return made
 
 
 def _materialize(tx: Tx, conversation_id: int, waiting: Input) -> Turn:
-    """Make a completed turn of a message: its own words are its content, no model is asked."""
+    """Make a turn of an input: a message is its own content, a question waits for its answer."""
     sender_id, answerer_id, text = store_inputs.said(tx, waiting.id)
+    wishes, asks = waiting.wishes, waiting.kind != "message"
+    status: Status = "pending" if asks else "completed"
     made = turn.open(
         tx,
         conversation_id,
-        kind="message",
-        role=waiting.role,
-        status="completed",
-        visibility=(
-            "visible"
-            if waiting.options.get("visible_in_context", True)
-            else "excluded_from_context"
-        ),
+        kind="direct_reply" if asks else "message",
+        role="assistant" if asks else waiting.role,
+        status=status,
+        visibility="visible" if wishes.visible_in_context else "excluded_from_context",
         origin=waiting.origin,
         speaker_id=sender_id,
         answerer_id=answerer_id,
         input_id=waiting.id,
         announce=False,
     )
-    said = variant.add(tx, made, source="manual", status="completed", content=text, announce=False)
+    if asks:
+        has_tools = wishes.tool_names is not None or store_inputs.has_tools(tx, conversation_id)
+        said = variant.add(
+            tx,
+            made,
+            source="run" if has_tools else "inference",
+            status=status,
+            prompt=text,
+            model=Model(None, wishes.model, wishes.reasoning_enabled, wishes.reasoning_effort),
+            announce=False,
+        )
+        bell.ring(tx, said.public_id)
+    else:
+        said = variant.add(tx, made, source="manual", status=status, content=text, announce=False)
     store_inputs.consume(tx, waiting.id, made.id, now())
     named = {"input_public_id": waiting.public_id}
     append(
         tx,
         conversation_id,
         Event("input_materialized", made.id, said.id, payload=named),
-        Event("turn_created", made.id, said.id, payload={"status": "completed"}),
+        Event("turn_created", made.id, said.id, payload={"status": status}),
         Event(
-            "turn_status",
-            made.id,
-            said.id,
-            payload={"status": "completed", "variant_status": "completed"},
+            "turn_status", made.id, said.id, payload={"status": status, "variant_status": status}
         ),
     )
     return made
+
+
+def take_steers(tx: Tx, conversation_id: int, turn_id: int) -> list[tuple[int | None, str]]:
+    """Hand over what steers the running turn, as (sender, text), in order; it is consumed by it."""
+    taken = []
+    for row in store_inputs.steering(tx, conversation_id):
+        sender_id, _, text = store_inputs.said(tx, row[0])
+        store_inputs.consume(tx, row[0], None, now())
+        taken.append((sender_id, text))
+        append(
+            tx,
+            conversation_id,
+            Event("input_materialized", turn_id, payload={"input_public_id": row[1]}),
+        )
+    return taken
 
 
 def materialization(

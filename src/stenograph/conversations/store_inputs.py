@@ -28,12 +28,56 @@ def find(tx: Tx, conversation_id: int, public_id: str) -> Row | None:
 
 
 def queue(tx: Tx, conversation_id: int) -> list[Row]:
-    """List what waits, the system's own rows first, then in order of arrival."""
+    """List what waits for a turn of its own, the system's own rows first, then as they came."""
     return tx.rows(
         f"SELECT {_INPUT} FROM inputs n{_INPUT_JOINS} WHERE n.conversation_id = :id"
-        " AND n.consumed_at IS NULL"
+        " AND n.consumed_at IS NULL AND n.state <> 'steering'"
         " ORDER BY CASE WHEN n.origin IN ('task_result', 'child') THEN 0 ELSE 1 END, n.id",
         id=conversation_id,
+    )
+
+
+def steering(tx: Tx, conversation_id: int) -> list[Row]:
+    """List what waits for the running turn to take it in, in order of arrival."""
+    return tx.rows(
+        f"SELECT {_INPUT} FROM inputs n{_INPUT_JOINS} WHERE n.conversation_id = :id"
+        " AND n.consumed_at IS NULL AND n.state = 'steering' ORDER BY n.id",
+        id=conversation_id,
+    )
+
+
+def release(tx: Tx, conversation_id: int) -> None:
+    """Let what would have steered a turn that is over wait for a turn of its own."""
+    tx.run(
+        "UPDATE inputs SET state = 'pending' WHERE conversation_id = :id AND state = 'steering'",
+        id=conversation_id,
+    )
+
+
+def has_running_run(tx: Tx, conversation_id: int) -> bool:
+    """Tell whether the turn that is being answered is answered by a run."""
+    return bool(
+        tx.value(
+            "SELECT 1 FROM conversations c JOIN turns t ON t.id = c.active_turn_id"
+            " JOIN variants v ON v.id = t.active_variant_id"
+            " WHERE c.id = :id AND v.source = 'run' AND v.status IN ('pending', 'running')",
+            id=conversation_id,
+        )
+    )
+
+
+def has_tools(tx: Tx, conversation_id: int) -> bool:
+    """Tell whether an agent that answers here has anything to call: a worker's root, or an MCP
+    server of its organization."""
+    return bool(
+        tx.value(
+            "SELECT 1 FROM conversations c JOIN workspaces w ON w.id = c.workspace_id"
+            " WHERE c.id = :id AND (c.default_runner_id IS NOT NULL"
+            "  OR EXISTS (SELECT 1 FROM session_targets g WHERE g.conversation_id = c.id)"
+            "  OR EXISTS (SELECT 1 FROM mcp_servers m"
+            "   WHERE m.organization_id = w.organization_id AND m.enabled = 1))",
+            id=conversation_id,
+        )
     )
 
 
@@ -48,8 +92,8 @@ def said(tx: Tx, input_id: int) -> tuple[int | None, int | None, str]:
     return row[0], row[1], row[2]
 
 
-def consume(tx: Tx, input_id: int, turn_id: int, at: int) -> None:
-    """Say which turn an input became."""
+def consume(tx: Tx, input_id: int, turn_id: int | None, at: int) -> None:
+    """Say which turn an input became; None: a running one took it in."""
     tx.run(
         "UPDATE inputs SET state = 'consumed', turn_id = :turn_id, consumed_at = :at"
         " WHERE id = :id",

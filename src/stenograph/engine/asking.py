@@ -19,11 +19,17 @@ from stenograph.runs.invocation import Invocation
 
 
 async def offered(desk: Desk, work: Work) -> dict[str, ToolSpec]:
-    """Return the tools of a run by name: its provider's, and in a session `finish`."""
+    """Return the tools of a run by name: its providers', and in a session `finish`; of those only
+    what its input names, if it names any."""
     if work.is_reply:
         return {}
     own = (finish.SPEC,) if work.is_session else ()
-    return {spec.name: spec for spec in (*await desk.toolbox.specs(work), *own)}
+    wanted = work.wishes.tool_names
+    return {
+        spec.name: spec
+        for spec in (*await desk.toolbox.specs(work), *own)
+        if wanted is None or spec.name in wanted
+    }
 
 
 async def ask(desk: Desk, candidate: str) -> list[str] | None:

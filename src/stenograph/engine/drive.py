@@ -101,12 +101,16 @@ async def begin(candidate: str) -> None:
         await DBOS.start_workflow_async(_drive, candidate)
 
 
-async def sweep() -> None:
-    """Delete the logs of workflows that are over; where their runs stand is in the record."""
+async def sweep() -> set[str]:
+    """Delete the logs of workflows that are over, and return their candidates; where their runs
+    stand is in the record."""
+    swept = set()
     while over := await DBOS.list_workflows_async(
         status=sorted(_OVER), limit=_SWEPT, load_input=False, load_output=False
     ):
         await DBOS.delete_workflows_async([it.workflow_id for it in over])
+        swept |= {it.workflow_id.partition(".")[0] for it in over}
+    return swept
 
 
 @DBOS.workflow(name="drive")

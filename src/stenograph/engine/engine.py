@@ -8,8 +8,9 @@ from types import ModuleType
 
 import structlog
 
-from stenograph.engine import bell, store
+from stenograph.engine import store
 from stenograph.engine.desk import Desk
+from stenograph.events import bell
 
 _log = structlog.get_logger()
 
@@ -95,8 +96,8 @@ class Engine:
         for candidate in waiting:
             self._heard.put_nowait(candidate)
         if self._drive is not None and self._begun.difference(waiting):
-            self._begun.intersection_update(waiting)
-            await self._drive.sweep()
+            # One that has just answered may not be over for DBOS yet: the next look finds it.
+            self._begun -= await self._drive.sweep()
 
 
 def _loaded() -> ModuleType:

@@ -23,11 +23,13 @@ from stenograph.engine.models.request import Message, ToolCall
 from stenograph.engine.results import storable
 from stenograph.engine.work import Work, hold, load
 from stenograph.errors import StenographError
+from stenograph.runs import approval
 from stenograph.runs import invocation as invocations
 from stenograph.runs import run as runs
 from stenograph.runs import task as tasks
 from stenograph.runs.invocation import Invocation, Usage
 from stenograph.runs.task import Call, Task
+from stenograph.sessions import conversing
 from stenograph.storage.database import Row, Tx
 
 #: Kinds of failure that cost nothing, by what the providers say: there was no answer to bill.
@@ -100,7 +102,9 @@ def _started(tx: Tx, work: Work) -> Work:
         if work.instructions:
             store.add_system_step(tx, work.conversation.id, work.instructions, now())
     if work.run is None and not work.is_reply:
-        runs.open(tx, work.turn, work.variant)
+        usual = approval.read_policy(work.options).mode
+        mode = approval.tightened(usual, work.wishes.approval_mode)
+        runs.open(tx, work.turn, work.variant, approval_mode=mode)
     found = load(tx, work.candidate)
     assert found is not None
     return found
@@ -115,6 +119,7 @@ def _after(tx: Tx, work: Work, round: Task) -> list[str] | None:
     waiting = [key for key, status, _ in calls if status not in tasks.TERMINAL]
     if waiting:
         return waiting
+    conversing.take_steers(tx, work.conversation.id, work.turn.id, work.variant.id)
     if store.is_steered(tx, work.variant.id):
         return None
     assert work.run is not None

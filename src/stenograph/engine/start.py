@@ -15,17 +15,14 @@ from stenograph.conversations import variant as variants
 from stenograph.conversations.access import Conversation
 from stenograph.conversations.turn import UNSETTLED, Turn
 from stenograph.conversations.variant import Model, Variant
-from stenograph.engine import bell, budget, ending, store
-from stenograph.engine.results import storable
-from stenograph.engine.work import load
+from stenograph.engine import budget, ending, store
 from stenograph.errors import ConflictError, InvalidInputError
-from stenograph.events.journal import Event, append
-from stenograph.sessions import creation, messages, reason, sending, session
+from stenograph.events import bell
+from stenograph.sessions import creation, sending, session
 from stenograph.sessions import store as sessions
 from stenograph.sessions import store_turns as session_turns
 from stenograph.sessions.creation import NewSession
 from stenograph.sessions.ending import cancel as end_session
-from stenograph.sessions.messages import Item, Message
 from stenograph.sessions.sending import NewMessage
 from stenograph.sessions.session import Session
 from stenograph.storage.database import Tx
@@ -64,24 +61,8 @@ def open_session(tx: Tx, caller: Caller, new: NewSession, prompt: str) -> Sessio
         raise InvalidInputError("A session needs a prompt", code="prompt_required")
     budget.read(new.options)
     public_id = sessions.public_id(tx, creation.create(tx, caller, new))
-    say_to_session(tx, caller, public_id, NewMessage(prompt))
+    sending.to_session(tx, caller, public_id, NewMessage(prompt))
     return session.find(tx, caller, public_id)
-
-
-def say_to_session(tx: Tx, caller: Caller, public_id: str, new: NewMessage) -> Item:
-    """As `sending.to_session`, and have it answered; while a turn runs, the words steer it."""
-    item = sending.to_session(tx, caller, public_id, _storable(new))
-    _ring_all(tx, session.find(tx, caller, public_id).id)
-    return item
-
-
-def say_to_reason(tx: Tx, caller: Caller, public_id: str, new: NewMessage) -> Item:
-    """As `sending.to_reason`, and have it answered."""
-    item = sending.to_reason(tx, caller, public_id, _storable(new))
-    conversation_id = reason.find(tx, caller, public_id).conversation_id
-    assert conversation_id is not None
-    _ring_all(tx, conversation_id)
-    return item
 
 
 def cancel_session(tx: Tx, caller: Caller, public_id: str) -> Session:
@@ -93,75 +74,6 @@ def cancel_session(tx: Tx, caller: Caller, public_id: str) -> Session:
 
 
 # Conversations
-
-
-def send(
-    tx: Tx, caller: Caller, conversation: Conversation, text: str, wish: Wish | None = None
-) -> Sent:
-    """Say something that is to be answered; while a run answers, the words steer it.
-
-    Raises `ForbiddenError`; `InvalidInputError` (`prompt_required`); `ConflictError`
-    (`workspace_not_active`, `conversation_archived`, `conversation_busy` while a direct reply is
-    under way, `session_target_unavailable`).
-    """
-    access.require_full(conversation)
-    access.require_open(conversation)
-    if not text.strip():
-        raise InvalidInputError("There is nothing to answer", code="prompt_required")
-    text, wish = storable(text), wish or Wish()
-    conversations.lock(tx, conversation.id)
-    is_session = _require_here(tx, conversation)
-    running = store_turns.active_turn(tx, conversation.id)
-    if running is not None:
-        return _steer(tx, conversation, running, text)
-    turn = turns.open(
-        tx,
-        conversation.id,
-        status="pending",
-        speaker_id=caller.principal_id,
-        answerer_id=conversation.answerer_id,
-        announce=False,
-    )
-    variant = variants.add(
-        tx,
-        turn,
-        source="inference" if wish.direct else "run",
-        status="pending",
-        prompt=text,
-        model=_wanted(wish),
-        announce=False,
-    )
-    at = now()
-    session_turns.insert_step(tx, conversation.id, "prompt", turn.id, variant.id, None, at)
-    append(
-        tx,
-        conversation.id,
-        Event("turn_created", turn.id, variant.id, payload={"status": "pending"}),
-    )
-    kind: messages.Kind = "message" if turn.position else "prompt"
-    messages.append(tx, conversation.id, Message(kind, "user", turn.id, variant.id, created_at=at))
-    if is_session:
-        sessions.resume(tx, conversation.id)
-    bell.ring(tx, variant.public_id)
-    return Sent(turn, variant)
-
-
-def _steer(tx: Tx, conversation: Conversation, turn_id: int, text: str) -> Sent:
-    turn = turns.find(tx, conversation, store_turns.turn_public_id(tx, turn_id))
-    shown = next(it for it in variants.deck(tx, turn) if it.id == turn.active_variant_id)
-    if shown.source == "inference":
-        raise ConflictError("A reply is being written", code="conversation_busy")
-    at = now()
-    step_id = session_turns.insert_step(tx, conversation.id, "steer", turn.id, shown.id, text, at)
-    append(
-        tx,
-        conversation.id,
-        Event("input_accepted", turn.id, step_id=step_id, payload={"delivery_mode": "steer"}),
-    )
-    messages.append(
-        tx, conversation.id, Message("message", "user", turn.id, step_id=step_id, created_at=at)
-    )
-    return Sent(turn, shown)
 
 
 def regenerate(
@@ -177,7 +89,7 @@ def regenerate(
     variants.require_own(conversation, turn)
     access.require_open(conversation)
     conversations.lock(tx, conversation.id)
-    is_session = _require_here(tx, conversation)
+    is_session = require_here(tx, conversation)
     turn = turns.find(tx, conversation, turn_id)
     deck = variants.deck(tx, turn)
     shown = next((it for it in deck if it.id == turn.active_variant_id), None)
@@ -219,7 +131,7 @@ def cancel(tx: Tx, conversation: Conversation, turn_id: str) -> Turn:
     return turns.find(tx, conversation, turn_id)
 
 
-def _require_here(tx: Tx, conversation: Conversation) -> bool:
+def require_here(tx: Tx, conversation: Conversation) -> bool:
     """Return whether the conversation is a session; raises `ConflictError` for one of an agent
     that runs elsewhere, which would never hear of it."""
     here = store.runs_here(tx, conversation.id)
@@ -230,14 +142,3 @@ def _require_here(tx: Tx, conversation: Conversation) -> bool:
 
 def _wanted(wish: Wish) -> Model:
     return Model(None, wish.model, wish.reasoning_enabled, wish.reasoning_effort)
-
-
-def _storable(new: NewMessage) -> NewMessage:
-    return NewMessage(storable(new.text), new.model, new.reasoning_effort, new.attachments)
-
-
-def _ring_all(tx: Tx, conversation_id: int) -> None:
-    for candidate in store.unsettled_of(tx, conversation_id):
-        found = load(tx, candidate)
-        if found is not None and found.variant.status == "pending":
-            bell.ring(tx, candidate)

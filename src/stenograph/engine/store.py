@@ -13,17 +13,20 @@ _OPEN_TASK = "('queued', 'needs_approval', 'running', 'dispatched', 'awaiting_in
 
 def place(tx: Tx, candidate: str) -> Row | None:
     """Return where a candidate lies: its turn's public id, organization, the session's mode (None:
-    no session), model, effort, options and instructions, then what a `Conversation` has."""
+    no session), model, effort, options and instructions, the wishes of the input, then what a
+    `Conversation` has."""
     return tx.row(
         "SELECT t.public_id, w.organization_id, s.mode, s.model, s.reasoning_effort, s.options,"
-        " r.instructions, c.id, c.public_id, c.workspace_id, w.state, c.creator_id, c.answerer_id,"
+        " r.instructions, n.options, c.id, c.public_id, c.workspace_id, w.state, c.creator_id,"
+        " c.answerer_id,"
         " EXISTS (SELECT 1 FROM ancestries a WHERE a.conversation_id = c.id), c.side,"
         " c.context_revision, c.active_turn_id, c.next_sequence, c.archived_at"
         " FROM variants v JOIN turns t ON t.id = v.turn_id"
         " JOIN conversations c ON c.id = t.conversation_id"
         " JOIN workspaces w ON w.id = c.workspace_id"
         " LEFT JOIN sessions s ON s.conversation_id = c.id"
-        " LEFT JOIN reasons r ON r.id = s.reason_id WHERE v.public_id = :candidate",
+        " LEFT JOIN reasons r ON r.id = s.reason_id"
+        " LEFT JOIN inputs n ON n.id = t.input_id WHERE v.public_id = :candidate",
         candidate=candidate,
     )
 

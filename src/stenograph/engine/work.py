@@ -10,6 +10,7 @@ from stenograph.conversations import store as conversations
 from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
 from stenograph.conversations.access import Conversation
+from stenograph.conversations.input import Wishes
 from stenograph.conversations.turn import UNSETTLED, Turn
 from stenograph.conversations.variant import Variant
 from stenograph.engine import store
@@ -23,7 +24,7 @@ class Work:
     """`model` and `effort` are the session's; `instructions` those of its Reason.
 
     `is_session`: the conversation has session facts, so that its turns have an outcome. `options`
-    is what the session was created with.
+    is what the session was created with, `wishes` what the input asked for that opened the turn.
     """
 
     conversation: Conversation
@@ -36,6 +37,7 @@ class Work:
     effort: str | None
     options: Mapping[str, Any]
     instructions: str | None
+    wishes: Wishes
 
     @property
     def candidate(self) -> str:
@@ -63,8 +65,8 @@ def load(tx: Tx, candidate: str) -> Work | None:
     row = store.place(tx, candidate)
     if row is None:
         return None
-    turn_id, organization_id, mode, model, effort, options, instructions = row[:7]
-    conversation = _conversation(*row[7:])
+    turn_id, organization_id, mode, model, effort, options, instructions, wishes = row[:8]
+    conversation = _conversation(*row[8:])
     turn = turns.find(tx, conversation, turn_id, concealed=True)
     variant = variants.find(tx, turn, candidate, concealed=True)
     return Work(
@@ -78,6 +80,7 @@ def load(tx: Tx, candidate: str) -> Work | None:
         effort=effort,
         options={} if options is None else msgspec.json.decode(options, type=dict[str, Any]),
         instructions=instructions or None,
+        wishes=Wishes() if wishes is None else msgspec.json.decode(wishes, type=Wishes),
     )
 
 

@@ -1,7 +1,7 @@
 """Conversations that began in the Agent API are sessions like any other (design.md 1).
 
-They get the facts of a session when they are made, and what is said in them as messages gets its
-place in the feed and in the trajectory. The words stay where they are, with the candidate.
+They get the facts of a session when they are made, and what is said in them gets its place in the
+feed and in the trajectory. The words stay where they are, with the candidate.
 """
 
 from typing import Literal
@@ -36,7 +36,7 @@ def begin(tx: Tx, caller: Caller, conversation_id: int) -> None:
 
 
 def go_on(tx: Tx, conversation_id: int) -> None:
-    """Let messages that waited become turns, when nothing is being answered any more.
+    """Let inputs that waited become turns, when nothing is being answered any more.
 
     The caller holds the conversation.
     """
@@ -45,12 +45,15 @@ def go_on(tx: Tx, conversation_id: int) -> None:
 
 
 def catch_up(tx: Tx, conversation_id: int) -> None:
-    """Put messages that became turns, and are not there yet, into the feed and the trajectory.
+    """Put inputs that became turns, and are not there yet, into the feed and the trajectory.
 
     A message of the role system or tool has a step and is in no feed, which knows neither role.
     """
-    for turn_id, variant_id, position, role, content, at in turns.unheard(tx, conversation_id):
-        part, source = _STEPS.get(role, ("system", "system"))
+    for turn_id, variant_id, position, kind, role, content, at in turns.unheard(
+        tx, conversation_id
+    ):
+        asks = kind == "direct_reply"
+        part, source = _STEPS.get("user" if asks else role, ("system", "system"))
         turns.insert_step(
             tx,
             conversation_id,
@@ -64,7 +67,22 @@ def catch_up(tx: Tx, conversation_id: int) -> None:
         if part == "system":
             continue
         speaker: Literal["user", "assistant"] = "user" if part == "prompt" else "assistant"
-        kind: messages.Kind = "prompt" if position == 0 and speaker == "user" else "message"
+        item: messages.Kind = "prompt" if position == 0 and speaker == "user" else "message"
         messages.append(
-            tx, conversation_id, Message(kind, speaker, turn_id, variant_id, created_at=at)
+            tx, conversation_id, Message(item, speaker, turn_id, variant_id, created_at=at)
+        )
+        if asks:
+            store.resume(tx, conversation_id)
+
+
+def take_steers(tx: Tx, conversation_id: int, turn_id: int, variant_id: int) -> None:
+    """Let inputs that steer the running turn go into it, before its next call of the model.
+
+    The caller holds the conversation.
+    """
+    at = now()
+    for _, text in inputs.take_steers(tx, conversation_id, turn_id):
+        step_id = turns.insert_step(tx, conversation_id, "steer", turn_id, variant_id, text, at)
+        messages.append(
+            tx, conversation_id, Message("message", "user", turn_id, step_id=step_id, created_at=at)
         )

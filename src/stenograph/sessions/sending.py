@@ -1,8 +1,8 @@
 """What is said to a Reason or a session of this server.
 
-A message to a session that waits for nothing opens a turn; it stays `pending` until an engine
-answers it. One that comes while a turn is open belongs to that turn, as a steer: nobody has
-answered what was said before alone (docs/decisions/0010).
+A message to a session that waits for nothing opens a turn, `pending` until an engine answers it,
+which is told after the commit. One that comes while a turn is open belongs to that turn, as a
+steer: nobody has answered what was said before alone (docs/decisions/0010).
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from stenograph.clock import now
 from stenograph.conversations import store_turns, turn, variant
 from stenograph.conversations.variant import Model
 from stenograph.errors import ConflictError
+from stenograph.events import bell
 from stenograph.events.journal import Event
 from stenograph.events.journal import append as append_event
 from stenograph.sessions import creation, messages, reason, session, store, store_reasons
@@ -98,6 +99,7 @@ def _say(tx: Tx, caller: Caller, conversation_id: int, new: NewMessage, model: s
         turns.insert_step(tx, conversation_id, "prompt", opened.id, wanted.id, None, at)
         said = Message("message" if opened.position else "prompt", "user", opened.id, wanted.id)
         event = Event("turn_created", opened.id, wanted.id)
+        bell.ring(tx, wanted.public_id)
     append_event(tx, conversation_id, event)
     said = replace(said, attachments=new.attachments, created_at=at)
     cursor = messages.append(tx, conversation_id, said)

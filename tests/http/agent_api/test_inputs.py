@@ -163,7 +163,7 @@ def test_a_message_waits_while_a_turn_is_answered(api, database, where):
 
 def test_a_refused_input_changes_nothing(api, where):
     for body, status, code in [
-        ({"kind": "direct_reply"}, 422, "answering_unavailable"),
+        ({"kind": "direct_reply", "variables": {"a": 1}}, 422, "validation_failed"),
         ({"kind": "compaction_summary"}, 400, "parameter_invalid"),
         ({"text": " \n"}, 422, "validation_failed"),
         ({"text": None}, 422, "validation_failed"),

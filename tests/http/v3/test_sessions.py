@@ -75,7 +75,11 @@ def test_the_prompt_may_come_with_the_steps_as_well(api, sessions):
         ({"prompt": " ", "recorded": True}, 400, "prompt_required"),
         ({"prompt": None, "target": {"kind": "machine", "name": "m"}}, 400, "prompt_required"),
         ({"prompt": 1}, 400, "invalid_request"),
-        ({"prompt": "x"}, 409, "headless_workers_unavailable"),
+        (
+            {"prompt": "x", "execution_budget": {"steps_max": -1}},
+            400,
+            "invalid_execution_budget",
+        ),
         ({"prompt": "x", "model": ""}, 400, "invalid_model"),
         ({"prompt": "x", "reasoning_effort": "much"}, 400, "invalid_reasoning_effort"),
         ({"prompt": "x", "mode": "secret"}, 400, "invalid_request"),

@@ -1,10 +1,13 @@
 """The input queue of a conversation."""
 
+from typing import Literal
+
 from stenograph import clock
 from stenograph.conversations import access
 from stenograph.conversations import input as inputs
-from stenograph.conversations.input import Expected, Input
+from stenograph.conversations.input import Expected, Input, Wishes
 from stenograph.conversations.limits import refused
+from stenograph.engine import start
 from stenograph.http import idempotency
 from stenograph.http.agent_api import wire, wire_turns
 from stenograph.http.agent_api.common import INCLUDE_HIDDEN, C, Mask, mask, speaker
@@ -14,11 +17,20 @@ from stenograph.sessions import conversing
 from stenograph.storage.database import Tx
 
 #: What only an input that a model answers may say.
-_FOR_MODELS = (
-    "answering_user_public_id", "entries", "attachments", "model", "configuration", "tool_names",
-    "approval_mode", "expected_steering_run_public_id", "deliver_at", "deliver_in", "instructions",
-    "inline", "history", "reasoning_replay", "variables", "steps",
+_FOR_MODELS = ("model", "tool_names", "approval_mode")
+#: What no input of this server may say.
+_UNKNOWN = (
+    "answering_user_public_id", "entries", "attachments", "configuration",
+    "expected_steering_run_public_id", "deliver_at", "deliver_in", "instructions", "inline",
+    "history", "reasoning_replay", "variables", "steps",
 )  # fmt: skip
+
+
+def _accepted(found: Input) -> Literal["pending", "steering", "blocked"]:
+    """Return the state in which an input waits, or waited before a turn took it."""
+    if found.state == "consumed":
+        return "pending" if found.turn_id is not None else "steering"
+    return found.state
 
 
 def _row(found: Input, place: int, cover: Mask) -> wire_turns.Input:
@@ -26,12 +38,14 @@ def _row(found: Input, place: int, cover: Mask) -> wire_turns.Input:
     return wire_turns.Input(
         public_id=found.public_id,
         queue_position=place,
-        state="pending",
+        state=_accepted(found),
         kind=found.kind,
         role=found.role,
-        delivery_mode="queue",
+        delivery_mode=found.wishes.delivery_mode,
         context_mode="assembled",
-        context_options=found.options,
+        context_options={"visible_in_context": found.wishes.visible_in_context},
+        tool_names=None if found.wishes.tool_names is None else list(found.wishes.tool_names),
+        approval_mode=found.wishes.approval_mode,
         text=cover.text(found.text),
         lock_version=found.lock_version,
         created_at=clock.iso_seconds(found.created_at),
@@ -68,14 +82,15 @@ async def list_inputs(ctx: Ctx, workspace: str, conversation: str) -> wire_turns
     errors={
         409: "`conversation_archived`, `workspace_not_active`, `input_queue_full`,"
         " `stale_context`, `stale_timeline`, or the key was used before.",
-        422: "`answering_unavailable` or `validation_failed`.",
+        422: "`validation_failed`.",
     },
 )
 async def create_input(ctx: Ctx, workspace: str, conversation: str) -> Answer:
     """Put an input into the queue.
 
-    A `message` becomes a completed turn at once, unless another turn is being answered: then it
-    waits its time. See what it became with `getInputMaterialization`.
+    It becomes a turn at once, unless another turn is being answered: then it waits its time. A
+    `message` stands as it is, a `direct_reply` is answered by a model; with a `delivery_mode` of
+    `steer` it goes into the running turn. See what it became with `getInputMaterialization`.
     """
 
     def act(tx: Tx) -> Answer:
@@ -86,7 +101,9 @@ async def create_input(ctx: Ctx, workspace: str, conversation: str) -> Answer:
         cover = mask(ctx, tx, [found.id])
 
         def make() -> tuple[str, wire_turns.InputAnswer]:
-            _check(new)
+            wishes = _wishes(new)
+            if new.kind == "direct_reply":
+                start.require_here(tx, found)
             made = inputs.accept(
                 tx,
                 ctx.caller,
@@ -94,7 +111,7 @@ async def create_input(ctx: Ctx, workspace: str, conversation: str) -> Answer:
                 kind=new.kind,
                 role=new.role,
                 text=new.text or "",
-                visible_in_context=new.visible_in_context,
+                wishes=wishes,
                 expected=Expected(new.expected_context_revision, new.expected_tail_turn_public_id),
             )
             conversing.catch_up(tx, found.id)
@@ -108,16 +125,26 @@ async def create_input(ctx: Ctx, workspace: str, conversation: str) -> Answer:
     return await ctx.write(act)
 
 
-def _check(new: wire_turns.NewInput) -> None:
-    if new.kind != "message":
-        return
-    given = [name for name in _FOR_MODELS if getattr(new, name) is not None]
-    if new.delivery_mode != "queue":
-        given.append("delivery_mode")
+def _wishes(new: wire_turns.NewInput) -> Wishes:
+    given = [name for name in _UNKNOWN if getattr(new, name) is not None]
     if new.context_mode != "assembled":
         given.append("context_mode")
+    if new.kind == "message":
+        given += [name for name in _FOR_MODELS if getattr(new, name) is not None]
+        if new.delivery_mode != "queue":
+            given.append("delivery_mode")
     if given:
-        raise refused(f"A message takes no {given[0]}")
+        raise refused(f"A {new.kind} takes no {given[0]}")
+    wish = new.model
+    return Wishes(
+        visible_in_context=new.visible_in_context,
+        delivery_mode=new.delivery_mode,
+        model=None if wish is None else wish.model,
+        reasoning_enabled=None if wish is None else wish.reasoning_enabled,
+        reasoning_effort=None if wish is None else wish.reasoning_effort,
+        tool_names=None if new.tool_names is None else tuple(new.tool_names),
+        approval_mode=new.approval_mode,
+    )
 
 
 @get(

@@ -1,8 +1,8 @@
 """The shapes of inputs, turns and candidates; see `wire` for how absence and null differ."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from stenograph.http.agent_api.wire import BackwardPagination, InputQueue, Shape, Visibility
 
@@ -39,6 +39,8 @@ class Input(Shape, kw_only=True):
     delivery_mode: str
     context_mode: str
     context_options: dict[str, Any]
+    tool_names: list[str] | None = None
+    approval_mode: str | None = None
     text: str | None = None
     lock_version: int
     created_at: str
@@ -75,6 +77,14 @@ class MaterializationAnswer(Shape, kw_only=True):
     materialization: Materialization
 
 
+class ModelWish(Struct, forbid_unknown_fields=True):
+    """The model that is to answer, `provider/model`, and how much it is to think."""
+
+    model: Annotated[str, Meta(min_length=1, max_length=200)]
+    reasoning_enabled: bool | None = None
+    reasoning_effort: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
+
+
 class NewInput(Struct, forbid_unknown_fields=True):
     """An input. A `message` stands as it is; a `direct_reply` is answered by a model."""
 
@@ -89,10 +99,10 @@ class NewInput(Struct, forbid_unknown_fields=True):
     answering_user_public_id: str | None = None
     entries: Any = None
     attachments: Any = None
-    model: Any = None
+    model: ModelWish | None = None
     configuration: Any = None
-    tool_names: Any = None
-    approval_mode: Any = None
+    tool_names: Annotated[list[str], Meta(max_length=200)] | None = None
+    approval_mode: Literal["bypass", "rules", "ask"] | None = None
     expected_steering_run_public_id: Any = None
     deliver_at: Any = None
     deliver_in: Any = None

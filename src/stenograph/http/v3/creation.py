@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from stenograph.errors import ConflictError, InvalidInputError
+from stenograph.engine import start
+from stenograph.errors import InvalidInputError
 from stenograph.http.context import Ctx
 from stenograph.http.masking import mask_text, masked
 from stenograph.http.route import Answer, Route, post
@@ -14,6 +15,7 @@ from stenograph.http.v3.models import effort, model
 from stenograph.http.v3.sessions import shown
 from stenograph.sessions import creation, reason, secret, sending, session, store
 from stenograph.sessions.creation import Key, NewSession
+from stenograph.sessions.reason import Reason
 from stenograph.storage.database import Tx
 from stenograph.trajectories.atif.format import Step
 from stenograph.trajectories.recording import live
@@ -86,9 +88,9 @@ _NOBODY = {"name": "unknown", "version": "unknown"}
 async def create_session(ctx: Ctx) -> Answer:
     """Create a Session.
 
-    With `recorded`, a session of an agent that runs elsewhere: send its steps with
-    recordSessionSteps, from `step_id` 1, or from 2 after a `prompt`. Without, it needs a `prompt`
-    and a worker, and none serves yet (`headless_workers_unavailable`). The same
+    An agent of this server begins to work on the `prompt` at once; with a `target` it has the
+    tools of a worker. With `recorded`, a session of an agent that runs elsewhere: send its steps
+    with recordSessionSteps, from `step_id` 1, or from 2 after a `prompt`. The same
     `idempotency_key` with the same body answers the same session, with 200.
     """
     body = ctx.body(NewSessionBody)
@@ -116,12 +118,6 @@ def _check(body: NewSessionBody) -> None:
     effort(body.reasoning_effort)
     if not all(tag.isprintable() for tag in body.tags):
         raise InvalidInputError("A tag is one line", code="invalid_tags")
-    if not body.recorded:
-        raise ConflictError(
-            "No worker runs sessions here yet; `recorded` makes one for an agent that runs"
-            " elsewhere",
-            code="headless_workers_unavailable",
-        )
 
 
 def _create(ctx: Ctx, tx: Tx, body: NewSessionBody, fields: dict[str, Any], key: Key | None) -> str:
@@ -129,7 +125,7 @@ def _create(ctx: Ctx, tx: Tx, body: NewSessionBody, fields: dict[str, Any], key:
     owner = None
     if body.reason_id is not None:
         owner = reason.require_own(ctx.caller, reason.find(tx, ctx.caller, body.reason_id))
-    agent = msgspec.to_builtins(body.agent) if body.agent else _NOBODY
+    agent: dict[str, Any] = msgspec.to_builtins(body.agent) if body.agent else _NOBODY
     given = secret.take(tx, ctx.caller, ctx.sealer, body.secrets)
     # Masked before it is cut: half a secret would be in no list of secrets.
     prompt = mask_text(body.prompt or "", secret.opened(ctx.sealer, given))
@@ -137,19 +133,27 @@ def _create(ctx: Ctx, tx: Tx, body: NewSessionBody, fields: dict[str, Any], key:
         mode=body.mode,
         title=body.title or sending.title(prompt),
         tags=body.tags,
-        model=body.model or agent.get("model_name"),
+        model=body.model or _usual_model(body, owner),
         reasoning_effort=body.reasoning_effort,
         reason=owner,
-        agent=agent,
+        agent=agent if body.recorded else None,
         secrets=given,
         options={name: fields[name] for name in _OPTIONS if fields[name] is not None},
         key=key,
     )
+    if not body.recorded:
+        return start.open_session(tx, ctx.caller, new, body.prompt or "").public_id
     conversation_id = creation.create(tx, ctx.caller, new)
     if body.prompt is not None:
         step = Step(step_id=1, source="user", message=body.prompt)
         live.append(tx, conversation_id, live.Sent([step], None))
     return store.public_id(tx, conversation_id)
+
+
+def _usual_model(body: NewSessionBody, owner: Reason | None) -> str | None:
+    if body.recorded:
+        return None if body.agent is None else body.agent.model_name
+    return None if owner is None else owner.default_model
 
 
 def _key(body: NewSessionBody, fields: dict[str, Any]) -> Key | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from stenograph.clock import parse_iso
+from stenograph.engine import start
 from stenograph.http.context import Ctx
 from stenograph.http.masking import masked
 from stenograph.http.parameters import Choice, Cursor, Text
@@ -10,7 +11,7 @@ from stenograph.http.route import Route, get, post
 from stenograph.http.v3 import lists, wire
 from stenograph.http.v3.lists import AFTER, FIRST
 from stenograph.ids import is_uuid
-from stenograph.sessions import ending, secret, session
+from stenograph.sessions import secret, session
 from stenograph.sessions.session import Filters, Session
 from stenograph.storage.database import Tx
 
@@ -105,7 +106,7 @@ async def cancel_session(ctx: Ctx, session_id: str) -> wire.Session:
     """
 
     def act(tx: Tx) -> tuple[wire.Session, tuple[str, ...]]:
-        (found,), secrets = shown(ctx, tx, [ending.cancel(tx, ctx.caller, session_id)])
+        (found,), secrets = shown(ctx, tx, [start.cancel_session(tx, ctx.caller, session_id)])
         return found, secrets
 
     return masked(*await ctx.write(act))

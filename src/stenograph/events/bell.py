@@ -1,6 +1,7 @@
 """How an engine in this process hears of a new candidate at once.
 
-The record is what counts: a candidate that was never rung for is found by looking (`drive`).
+The record is what counts: a candidate that was never rung for is found by looking
+(`engine.engine`).
 """
 
 from collections.abc import Callable
