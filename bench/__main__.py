@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("starts", "pages", "appends", "forks", "imports", "exports", "retention")
+NAMES = ("starts", "pages", "appends", "forks", "imports", "exports", "retention", "engines")
 
 
 def main() -> None:
