@@ -1,5 +1,5 @@
 """What agents that run here need: workers and where sessions work, approvals, MCP servers,
-an organization's own keys for models, ephemeral workspaces; and a way to find what waits.
+an organization's own keys for models, ephemeral workspaces.
 
 None of these tables holds a word of a conversation. Sealed columns are named `ciphertext`.
 """
@@ -10,8 +10,6 @@ revision = "0002"
 down_revision = "0001"
 
 TABLES = """
-CREATE INDEX variants_unsettled ON variants (id) WHERE status IN ('pending', 'running');
-
 CREATE TABLE devices (
   id {id},
   public_id TEXT NOT NULL UNIQUE,
