@@ -9,6 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from stenograph.accounts.access import Caller
 from stenograph.http import docs_page, errors, health
+from stenograph.http.agent_api import approvals as run_approvals
 from stenograph.http.agent_api import (
     conversations,
     inputs,
@@ -28,6 +29,7 @@ from stenograph.http.metrics import Metrics
 from stenograph.http.route import Answer, Route, snake
 from stenograph.http.v3 import (
     account,
+    approvals,
     creation,
     deployment,
     events,
@@ -55,6 +57,7 @@ AGENT_API: list[Sequence[Route]] = [
     variants.routes,
     reasoning.routes,
     runs.routes,
+    run_approvals.routes,
 ]
 V3: list[Sequence[Route]] = [
     account.routes,
@@ -63,6 +66,7 @@ V3: list[Sequence[Route]] = [
     messages.routes,
     creation.routes,
     sessions.routes,
+    approvals.routes,
     events.routes,
     imports.routes,
     trajectory.routes,

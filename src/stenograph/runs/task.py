@@ -169,7 +169,8 @@ def _add(
 
 def start(tx: Tx, run: Run, task: Task, status: Status = "running") -> Task:
     """Say that a task is being worked on, or waits for someone."""
-    store.update_task(tx, task.id, status=status, started_at=task.started_at or now())
+    begun = {} if status == "needs_approval" else {"started_at": task.started_at or now()}
+    store.update_task(tx, task.id, status=status, **begun)
     started = find(tx, run, task.key)
     _tell(tx, run, started, "task_status")
     return started

@@ -1,5 +1,6 @@
 """Runs: at a glance, round by round, task by task."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from stenograph.http.agent_api.variants import EXPIRED, effects, write_request
 from stenograph.http.context import Ctx
 from stenograph.http.parameters import Text
 from stenograph.http.route import Route, get
-from stenograph.runs import candidate, overview, transcript
+from stenograph.runs import approval, candidate, overview, transcript
 from stenograph.runs import run as runs
 from stenograph.runs import task as tasks
 from stenograph.runs.overview import Overview, TaskLine
@@ -64,12 +65,13 @@ async def get_run(ctx: Ctx, workspace: str, run: str) -> wire_runs.RunAnswer:
     def look(tx: Tx) -> wire_runs.RunAnswer:
         conversation, found = runs.find(tx, ctx.caller, workspace, run)
         cover = mask(ctx, tx, [conversation.id])
-        return wire_runs.RunAnswer(run=_run(found, overview.of(tx, found), cover))
+        waiting = approval.waiting(tx, found)
+        return wire_runs.RunAnswer(run=_run(found, overview.of(tx, found), waiting, cover))
 
     return await ctx.read(look)
 
 
-def _run(found: Run, about: Overview, cover: Mask) -> wire_runs.Run:
+def _run(found: Run, about: Overview, waiting: Sequence[str], cover: Mask) -> wire_runs.Run:
     reason = cover.text(found.failure_reason)
     statuses: dict[str, int] = {}
     for status, count in about.counts.items():
@@ -100,15 +102,21 @@ def _run(found: Run, about: Overview, cover: Mask) -> wire_runs.Run:
         started_at=moment(found.started_at),
         paused_at=moment(found.paused_at),
         completed_at=moment(found.completed_at),
-        attention=(
-            wire_runs.Attention(reason=reason) if found.status == "needs_attention" else None
-        ),
+        attention=_attention(found, waiting, reason),
         runner_effects=effects(pruned=found.details_pruned_at is not None),
         prompt_mechanism=None,
         default_runner=None,
         created_at=clock.iso_seconds(found.created_at),
         updated_at=clock.iso_seconds(found.updated_at),
     )
+
+
+def _attention(
+    found: Run, waiting: Sequence[str], reason: str | None
+) -> wire_runs.Attention | None:
+    if waiting:
+        return wire_runs.Attention(reason="approval", task_keys=list(waiting))
+    return wire_runs.Attention(reason=reason) if found.status == "needs_attention" else None
 
 
 @get(

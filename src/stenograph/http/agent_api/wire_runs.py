@@ -38,9 +38,10 @@ class RunTurn(Shape, kw_only=True):
 
 
 class Attention(Shape, kw_only=True):
-    """Why a run waits for a person."""
+    """Why a run waits for a person: `approval`, of the calls named, or what held it."""
 
     reason: str | None
+    task_keys: list[str] | None = None
 
 
 class Run(Shape, kw_only=True):
