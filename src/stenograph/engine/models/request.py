@@ -117,13 +117,24 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call of a model. `attempt` counts from 1; only the `dev` models look at it."""
+    """One call of a model. `attempt` counts from 1; only the `dev` models look at it, and at what
+    the call is for: to go on with the conversation, or to sum it up."""
 
     model: ModelId
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     settings: Settings = Settings()
     attempt: int = 1
+    purpose: Literal["answer", "summary"] = "answer"
+
+
+#: How a message begins that no person wrote: a summary, or a note of what was left out.
+ASIDE = "[stenograph] "
+
+
+def aside(text: str) -> Message:
+    """What the engine itself has to say to a model in the middle of a conversation."""
+    return user(f"{ASIDE}{text}")
 
 
 def user(text: str) -> Message:

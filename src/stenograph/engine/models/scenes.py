@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from stenograph.engine.models.failures import FailureKind, ModelFailedError
-from stenograph.engine.models.request import Message, ToolResult
+from stenograph.engine.models.request import ASIDE, Message, ToolResult
 
 _T = TypeVar("_T")
 
@@ -50,27 +50,58 @@ class Round(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Scene(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The rounds of one turn; when they are used up and results still come, it says it is done."""
+    """The rounds of one turn; when they are used up and results still come, it says it is done.
+
+    `window`: how many tokens the model takes. `summary`: what it says when asked to sum up.
+    """
 
     round: tuple[Round, ...]
     about: str = ""
+    window: int = 200_000
+    summary: Round = Round(say="A person asked, and some of it is done.")
 
 
 _SCENE_NAME = re.compile(r"\[dev:(?!call\b)([A-Za-z0-9_-]+)\]")
 _ASKED_CALL = re.compile(r"\[dev:call\s+([A-Za-z0-9_.-]+)\s*")
 _OWN_SCENE = re.compile(r"```dev-scene\n(.*?)```", re.DOTALL)
 _DONE = Round(say="Done.")
+#: What a request says of rounds that it does not show any more.
+_ROUNDS_GONE = re.compile(r"(\d+) rounds? of the running turn")
 
 
-def next_round(messages: tuple[Message, ...], model_ref: str, script: Path | None) -> Round:
-    """The round to play now, its placeholders filled.
+def next_round(
+    messages: tuple[Message, ...], model_ref: str, script: Path | None
+) -> tuple[Round, int]:
+    """Return the round to play now, its placeholders filled, and the scene's window.
 
     `script` is a file of scenes that win over the shipped ones. Raises `ModelFailedError`
     `invalid_request` for a scene that is not there or cannot be read.
     """
-    own = _read(script.read_text(encoding="utf-8")) if script else {}
     turn = _turn(messages)
-    return _filled(_round(turn, {**_shipped(model_ref), **own}), turn)
+    scene = _scene(turn.asked, _known(model_ref, script))
+    return _filled(_round(turn, scene), turn), scene.window
+
+
+def summary(text: str, model_ref: str, script: Path | None) -> tuple[Round, int]:
+    """As `next_round`, for a request to sum up a conversation, which is in `text`: what the last
+    scene in it says."""
+    begins = [found.start() for found in (*_OWN_SCENE.finditer(text), *_SCENE_NAME.finditer(text))]
+    scene = _scene(text[max(begins, default=len(text)) :], _known(model_ref, script))
+    return scene.summary, scene.window
+
+
+def window(prompt: str, model_ref: str) -> int:
+    """Return how many tokens the model takes in the scene of a prompt; that of one's own file of
+    scenes comes to light when it is too much."""
+    try:
+        return _scene(prompt, _shipped(model_ref)).window
+    except ModelFailedError:
+        return Scene(()).window
+
+
+def _known(model_ref: str, script: Path | None) -> dict[str, Scene]:
+    own = _read(script.read_text(encoding="utf-8")) if script else {}
+    return {**_shipped(model_ref), **own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +121,11 @@ def _turn(messages: tuple[Message, ...]) -> _Turn:
     talk = [message for message in messages if message.role != "system"]
     ends = [at for at, it in enumerate(talk) if it.role == "assistant" and not it.calls]
     turn = talk[ends[-1] + 1 :] if ends else talk
-    persons = [at for at, it in enumerate(turn) if it.role == "user"]
+    persons = [
+        at for at, it in enumerate(turn) if it.role == "user" and not it.text.startswith(ASIDE)
+    ]
+    asides = (it.text for it in turn if it.role == "user" and it.text.startswith(ASIDE))
+    gone = [found for text in asides for found in _ROUNDS_GONE.findall(text)]
     named = [at for at in persons if "[dev:" in turn[at].text or "```dev-scene" in turn[at].text]
     start = (named or persons)[-1 if named else 0] if persons else 0
     asked = turn[start].text if persons else ""
@@ -100,13 +135,12 @@ def _turn(messages: tuple[Message, ...]) -> _Turn:
         last = next((it.parts for it in reversed(rest) if it.role == "tool"), ())
     return _Turn(
         asked,
-        sum(message.role == "assistant" for message in rest),
+        sum(message.role == "assistant" for message in rest) + sum(map(int, gone)),
         tuple(part for part in last if isinstance(part, ToolResult)),
     )
 
 
-def _round(turn: _Turn, scenes: Mapping[str, Scene]) -> Round:
-    scene = _scene(turn.asked, scenes)
+def _round(turn: _Turn, scene: Scene) -> Round:
     if turn.rounds_played < len(scene.round):
         return scene.round[turn.rounds_played]
     last = scene.round[-1]

@@ -26,14 +26,17 @@ from stenograph.engine.models.answer import (
 from stenograph.engine.models.catalog import effective
 from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.request import Message, ModelRequest, Reasoning, ToolCall
-from stenograph.engine.models.scenes import Round, next_round
+from stenograph.engine.models.scenes import Round, next_round, summary
 
 
 async def play(
     request: ModelRequest, script: Path | None = None
 ) -> AsyncGenerator[Delta | Response, None]:
     """Answer as `stream.stream` does; the scenes of the file `script` win over the shipped ones."""
-    round_ = next_round(request.messages, request.model.model_ref, script)
+    if request.purpose == "summary":
+        round_, window = summary(request.messages[-1].text, request.model.model_ref, script)
+    else:
+        round_, window = next_round(request.messages, request.model.model_ref, script)
     _check_replayed(request.messages)
     thinks = effective(
         request.model, request.settings.reasoning_enabled, request.settings.reasoning_effort
@@ -48,6 +51,12 @@ async def play(
         *_call_deltas(calls),
     ]
     usage = _usage(request, think, said, calls)
+    if usage.prompt_tokens is not None and usage.prompt_tokens > window:
+        raise ModelFailedError(
+            "context_too_long",
+            f"{usage.prompt_tokens} tokens are more than {request.model} takes: {window}",
+            request=asked,
+        )
     fails = round_.fail if round_.fail and request.attempt <= round_.fail.times else None
     for event in events[: len(events) // 2] if fails else events:
         yield event
