@@ -59,9 +59,10 @@ def begin(tx: Tx, candidate: str, key: str, offered: Mapping[str, ToolSpec]) -> 
     name = task.name or ""
     outcome = _own_outcome(name, given, history.as_written(history.read_rest(rest)), offered)
     if outcome is None and not resumed:
-        outcome = _refusal(tx, work, task)
-        if isinstance(outcome, Held):
-            return outcome
+        refusal = _refusal(tx, work, task)
+        if isinstance(refusal, Held):
+            return refusal
+        outcome = refusal
     task = tasks.start(tx, work.run, task)
     if outcome is not None:
         settle(tx, candidate, key, outcome)

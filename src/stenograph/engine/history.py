@@ -1,12 +1,13 @@
 """A conversation as messages for a model: what was said, called and returned before one call.
 
 Concealed, hidden and excluded turns are left out, as are candidates that their turn does not
-show. A fork's inherited turns are there as it sees them.
+show. A fork's inherited turns are there as it sees them. Where a compaction counts, its summary
+stands for what was before it (`summaries`).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -14,7 +15,7 @@ from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
 from stenograph.conversations.turn import UNSETTLED, Turn
 from stenograph.conversations.variant import Variant
-from stenograph.engine import results, store
+from stenograph.engine import results, store, summaries
 from stenograph.engine.models.request import (
     Message,
     Part,
@@ -25,6 +26,7 @@ from stenograph.engine.models.request import (
     system,
     user,
 )
+from stenograph.engine.summaries import Summary
 from stenograph.engine.work import Work
 from stenograph.storage.database import Row, Tx
 
@@ -74,25 +76,72 @@ class _Said:
     replies: dict[int, tuple[str, str | None]] = field(default_factory=dict)
 
 
+Kind: TypeAlias = Literal["system", "summary", "turn", "prompt", "round", "steer", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Messages that stand or fall together: an earlier turn, or a part of the running one.
+
+    `at` is a turn's position, or the place of a round or steer. `task_id` and `used` are of the
+    last model call in it that says how many tokens its request and answer had; the last `behind`
+    messages came after that.
+    """
+
+    kind: Kind
+    messages: tuple[Message, ...]
+    at: int = 0
+    task_id: int | None = None
+    used: int | None = None
+    behind: int = 0
+
+
 def messages(tx: Tx, work: Work, before: int) -> tuple[Message, ...]:
     """Return what a model call of a candidate is told; `before` is its place in the trajectory."""
-    told: list[Message] = []
+    return flat(units(tx, work, before))
+
+
+def flat(told: Sequence[Unit]) -> tuple[Message, ...]:
+    """Return the messages of units."""
+    return tuple(message for unit in told for message in unit.messages)
+
+
+def units(tx: Tx, work: Work, before: int) -> tuple[Unit, ...]:
+    """As `messages`, in units."""
+    told: list[Unit] = []
     if work.instructions:
-        told.append(system(work.instructions))
-    for chunk in _earlier(tx, work):
+        told.append(Unit("system", (system(work.instructions),)))
+    summary = summaries.newest(tx, work, before)
+    if summary is not None:
+        told.append(Unit("summary", (summary.message,)))
+    for chunk in _earlier(tx, work, after=-1 if summary is None else summary.extent.turn - 1):
         shown = _shown(tx, chunk)
         said = _said(tx, [candidate.id for _, candidate in shown])
         for turn, candidate in shown:
-            told.extend(_turn(turn, candidate, said))
+            parts = list(_entries(said, candidate.id, None, summary))
+            found = tuple(_turn(turn, candidate, said, parts))
+            if found:
+                told.append(_earlier_turn(turn, found, parts, summary))
     said = _said(tx, [work.variant.id])
     if work.variant.prompt is not None:
-        told.append(user(work.variant.prompt))
-    told.extend(_entries(said, work.variant.id, before))
+        told.append(Unit("prompt", (user(work.variant.prompt),)))
+    told.extend(_entries(said, work.variant.id, before, summary))
     return tuple(told)
 
 
-def _earlier(tx: Tx, work: Work) -> Iterator[list[Turn]]:
-    after = -1
+def _earlier_turn(
+    turn: Turn, told: tuple[Message, ...], parts: Sequence[Unit], summary: Summary | None
+) -> Unit:
+    """Make a unit of a turn; what its last call counted is no measure once a summary came."""
+    last = next((part for part in reversed(parts) if part.kind == "round"), None)
+    stale = summary is not None and turn.position < summary.turn
+    if last is None or last.used is None or stale:
+        return Unit("turn", told, turn.position)
+    behind = len(told) - 1 - next(n for n, it in enumerate(told) if it is last.messages[0])
+    return Unit("turn", told, turn.position, last.task_id, last.used, behind)
+
+
+def _earlier(tx: Tx, work: Work, after: int) -> Iterator[list[Turn]]:
     while True:
         listed = turns.window(
             tx, work.conversation, after=after, before=work.turn.position, limit=_PAGE
@@ -126,12 +175,15 @@ def _said(tx: Tx, candidates: Sequence[int]) -> _Said:
     return said
 
 
-def _turn(turn: Turn, candidate: Variant, said: _Said) -> Iterator[Message]:
-    """Tell a turn that has ended; one that failed before the model said anything is left out."""
+def _turn(turn: Turn, candidate: Variant, said: _Said, parts: Sequence[Unit]) -> Iterator[Message]:
+    """Tell a turn that has ended; one that failed before the model said anything is left out, and
+    so is one that only summed up."""
+    if turn.kind == "compaction_summary":
+        return
     if turn.kind == "message":
         yield Message(turn.role, (Text(candidate.content or ""),))
         return
-    done = list(_entries(said, candidate.id, None))
+    done = flat(parts)
     answered = any(message.role == "assistant" for message in done)
     if candidate.status != "completed" and not answered and candidate.status != "canceled":
         return
@@ -151,20 +203,29 @@ def _ending(candidate: Variant) -> str:
     return f"(This turn ended without an answer: it was {candidate.status.replace('_', ' ')}.)"
 
 
-def _entries(said: _Said, candidate: int, before: int | None) -> Iterator[Message]:
-    """Tell the rounds of a candidate with their results, and its steers, up to a place."""
-    for _, position, part, text, task_id, message, reasoning, trace in said.entries.get(
+def _entries(
+    said: _Said, candidate: int, before: int | None, summary: Summary | None
+) -> Iterator[Unit]:
+    """Tell the rounds of a candidate with their results, and its steers, between what a summary
+    stands for and a place."""
+    own = summary is not None and summary.variant_id == candidate
+    since = summary.extent.step if own and summary else 0
+    for _, place, part, text, task_id, message, reasoning, trace, used in said.entries.get(
         candidate, ()
     ):
-        if before is not None and position >= before:
+        if before is not None and place >= before:
             return
+        if place < since:
+            continue
         if part == "steer":
-            yield user(text or "")
+            yield Unit("steer", (user(text or ""),), place)
             continue
         calls = said.results.get(task_id, [])
-        yield Message("assistant", _parts(message, reasoning, trace, calls))
+        told = [Message("assistant", _parts(message, reasoning, trace, calls))]
         if calls:
-            yield Message("tool", tuple(_result(call) for call in calls))
+            told.append(Message("tool", tuple(_result(call) for call in calls)))
+        counts = not (own and summary and place < summary.step)
+        yield Unit("round", tuple(told), place, task_id, used if counts else None, len(told) - 1)
 
 
 def _parts(

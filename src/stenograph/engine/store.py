@@ -60,7 +60,7 @@ def unsettled(tx: Tx) -> list[str]:
         "SELECT v.public_id FROM variants v JOIN turns t ON t.id = v.turn_id"
         " LEFT JOIN sessions s ON s.conversation_id = t.conversation_id"
         f" WHERE v.status IN {_UNSETTLED} AND v.source IN ('run', 'inference')"
-        " AND v.prompt IS NOT NULL AND s.agent IS NULL ORDER BY v.id"
+        " AND v.prompt IS NOT NULL AND s.agent IS NULL ORDER BY +v.id"  # by the index of what waits
     )
     return [row[0] for row in rows]
 
@@ -294,14 +294,18 @@ def call_details(tx: Tx, task_id: int) -> tuple[str, str | None]:
 def said(tx: Tx, variant_ids: Collection[int]) -> list[Row]:
     """Return the steers and answered rounds of candidates, in the order of the trajectory.
 
-    Columns: candidate, place, part, text of the steer, task, message, reasoning, trace.
+    Columns: candidate, place, part, text of the steer, task, message, reasoning, trace, tokens of
+    request and answer together.
     """
     return tx.rows(
         "SELECT s.variant_id, s.position, s.part, s.text, s.task_id, d.message, d.reasoning,"
-        " d.reasoning_trace FROM steps s LEFT JOIN tasks k ON k.id = s.task_id"
+        " d.reasoning_trace, u.prompt_tokens + u.completion_tokens"
+        " FROM steps s LEFT JOIN tasks k ON k.id = s.task_id"
         " LEFT JOIN invocation_details d ON d.invocation_id = k.selected_invocation_id"
+        " LEFT JOIN usage_receipts u ON u.invocation_id = k.selected_invocation_id"
         f" WHERE {among('s.variant_id', variant_ids)} AND (s.part = 'steer'"
-        "  OR (s.part = 'agent' AND k.status = 'completed')) ORDER BY s.position"
+        "  OR (s.part = 'agent' AND k.status = 'completed'"
+        "   AND k.transcript_visibility <> 'hidden')) ORDER BY s.position"
     )
 
 
