@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import stenograph
-from stenograph.cli import db, exports, imports, keys, output, retention, secrets
+from stenograph.cli import db, exports, imports, keys, output, retention, secrets, worker
 from stenograph.cli.serve import serve
 from stenograph.cli.tour import tour
 from stenograph.errors import StenographError
@@ -30,6 +30,7 @@ app.command()(retention.prune)
 app.add_typer(keys.keys, name="keys")
 app.add_typer(keys.people, name="people")
 app.add_typer(secrets.app, name="secrets")
+app.add_typer(worker.app, name="worker")
 db.app.command()(retention.check)
 app.add_typer(db.app, name="db")
 
