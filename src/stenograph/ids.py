@@ -16,6 +16,12 @@ def new_id() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def first_id(at: int) -> str:
+    """Return the smallest UUIDv7 of a moment, in microseconds: no earlier one sorts behind it."""
+    text = f"{at // 1_000:012x}"
+    return f"{text[:8]}-{text[8:]}-7000-8000-000000000000"
+
+
 def is_uuid(text: str) -> bool:
     """Tell whether `text` is a UUID in its canonical lower-case form."""
     return _UUID.fullmatch(text) is not None

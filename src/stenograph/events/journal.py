@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from stenograph.clock import now
-from stenograph.events import store, waiting
+from stenograph.events import catalogue, store, waiting
 from stenograph.ids import new_id
 from stenograph.storage.database import Tx
 
@@ -24,13 +24,13 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened; `type` is a word of the catalogue (agent-api.md 7).
+    """Something that happened; `type` is a word of the catalogue.
 
     The ids are row ids. `payload` holds only words and numbers (statuses, keys, public ids),
     never what anyone said. `occurred_at` is in microseconds; None: now.
     """
 
-    type: str
+    type: catalogue.Type
     turn_id: int | None = None
     variant_id: int | None = None
     run_id: int | None = None
@@ -68,5 +68,6 @@ def append_all(tx: Tx, conversation_id: int, events: Sequence[Event]) -> int:
             for sequence, e in enumerate(events, first)
         ],
     )
-    tx.after_commit(lambda: waiting.announce(conversation_id))
-    return first + len(events) - 1
+    last = first + len(events) - 1
+    tx.after_commit(lambda: waiting.announce(conversation_id, last))
+    return last

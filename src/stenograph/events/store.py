@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from stenograph.storage.database import Row, Tx
+from stenograph.ids import first_id
+from stenograph.storage.database import Row, Tx, among
 
 _ENTRIES = """
 SELECT e.public_id, e.sequence, e.type, e.turn_id, t.public_id, t.position, e.variant_id,
@@ -51,3 +52,36 @@ def entries(
         limit=limit,
         **{f"type_{n}": word for n, word in enumerate(types or ())},
     )
+
+
+def is_shown(tx: Tx, turn_id: int, variant_id: int) -> bool:
+    """Tell whether a turn and its candidate are there, neither hidden nor concealed."""
+    found = tx.value(
+        "SELECT 1 FROM variants v JOIN turns t ON t.id = v.turn_id WHERE v.id = :variant_id"
+        " AND t.id = :turn_id AND v.deleted_at IS NULL AND t.deleted_at IS NULL"
+        " AND t.visibility <> 'hidden'",
+        turn_id=turn_id,
+        variant_id=variant_id,
+    )
+    return found is not None
+
+
+def watermark(tx: Tx, conversation_id: int) -> int:
+    """Return the number of the newest event that there ever was; 0: there is no such journal."""
+    found = tx.value(
+        "SELECT next_sequence - 1 FROM conversations WHERE id = :id", id=conversation_id
+    )
+    return int(found or 0)
+
+
+def delete_before(tx: Tx, before: int, batch: int) -> int:
+    """Delete the oldest events that were written before a moment, at most `batch`.
+
+    Ids are UUIDv7 and sort by the time of writing, whenever it is that an event tells of.
+    """
+    ids = tx.rows(
+        "SELECT id FROM events WHERE public_id < :bound ORDER BY public_id LIMIT :batch",
+        bound=first_id(before),
+        batch=batch,
+    )
+    return tx.run(f"DELETE FROM events WHERE {among('id', (row[0] for row in ids))}") if ids else 0

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from stenograph.errors import InvalidInputError
+from stenograph.events import expiry
 from stenograph.retention.prune import prune
 from stenograph.storage.database import Database, Tx
 
@@ -78,11 +79,14 @@ def once(database: Database, stop: threading.Event, *also: Callable[[Tx], object
         done = prune(database, rewrite=None, progress=go_on)
         for sweep in also:
             database.write(sweep)
+        expired = expiry.sweep(database, go_on)
     except _Stopped:
         return
     except Exception:
         _log.exception("prune_failed")
         return
+    if expired:
+        _log.info("events_expired", events=expired)
     for report in done.reports:
         if report.days is not None:
             _log.info(

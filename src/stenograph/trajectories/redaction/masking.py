@@ -127,13 +127,18 @@ def mask(text: bytes, groups: Sequence[Rules]) -> bytes:
     linear in the length of `text`.
     """
     for _ in range(_PASSES):
-        rules = [rule for g in groups if g.may_match(text) for rule in g.candidates(text)]
-        found = [span for rule in rules for span in _finds(text, rule)]
+        found = finds(text, groups)
         spans = _outside_markers(text, found) if found else found
         if not spans:
             return text
         text = _replaced(text, _merged(sorted(spans)))
     return SECRET_MARKER.encode()
+
+
+def finds(text: bytes, groups: Sequence[Rules]) -> list[Span]:
+    """Return each stretch of `text` that a rule finds; they may overlap."""
+    rules = [rule for g in groups if g.may_match(text) for rule in g.candidates(text)]
+    return [span for rule in rules for span in _finds(text, rule)]
 
 
 def _finds(text: bytes, rule: Rule) -> Iterator[Span]:

@@ -41,8 +41,17 @@ def secret_patterns(secrets: Collection[str]) -> list[bytes]:
     `MIN_LINE_LENGTH` or more counts as a value too. Base64 is looked for alone and inside longer
     base64, unwrapped.
     """
-    forms = {form for secret in secrets for form in _forms(secret)}
-    return [_spelled(form) for form in sorted(forms)]
+    return [_spelled(form) for form in secret_forms(secrets)]
+
+
+def secret_forms(secrets: Collection[str]) -> list[str]:
+    """Return the texts whose spellings `secret_patterns` holds on."""
+    return sorted({form for secret in secrets for form in _forms(secret)})
+
+
+def spelled_characters(form: str) -> list[bytes]:
+    """Return a pattern for each character of a form; joined they hold on its spellings."""
+    return list(map(_character, form))
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -70,7 +79,7 @@ def _base64_forms(value: str) -> Iterator[str]:
 
 
 def _spelled(value: str) -> bytes:
-    return b"".join(map(_character, value))
+    return b"".join(spelled_characters(value))
 
 
 @lru_cache(maxsize=1024)
