@@ -4,13 +4,14 @@ import asyncio
 from contextlib import aclosing, suppress
 from functools import partial
 
-from stenograph.engine import budget, finish, rounds
+from stenograph.engine import budget, compacting, finish, rounds, summary_turn
 from stenograph.engine.choice import Failure, candidates
 from stenograph.engine.desk import Desk, OutOfTime, Stopped
 from stenograph.engine.models.answer import Response
 from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.request import ModelRequest, Settings, Tool
 from stenograph.engine.models.stream import stream
+from stenograph.engine.models.windows import window
 from stenograph.engine.rounds import Question, Round
 from stenograph.engine.toolbox import ToolSpec
 from stenograph.engine.work import Work, load
@@ -39,6 +40,9 @@ async def ask(desk: Desk, candidate: str) -> list[str] | None:
     if work is not None:
         # What a provider's models can do takes a second to load, once; not in a transaction.
         await asyncio.to_thread(_look_up, desk, work)
+        if work.turn.kind == summary_turn.KIND:
+            await compacting.whole_turn(desk, candidate)
+            return None
     due = await desk.write(lambda tx: rounds.begin(tx, desk.rules, candidate))
     if not isinstance(due, Round):
         return due
@@ -57,6 +61,8 @@ async def ask(desk: Desk, candidate: str) -> list[str] | None:
             await desk.write(end)
             return None
         try:
+            if await compacting.make_room(desk, asked, due):
+                return []
             answered = await _attempt(desk, asked, due)
         except Stopped:
             return None
@@ -71,7 +77,8 @@ async def ask(desk: Desk, candidate: str) -> list[str] | None:
 
 def _look_up(desk: Desk, work: Work) -> None:
     with suppress(StenographError):
-        candidates(work, desk.rules)
+        for wanted, _ in candidates(work, desk.rules):
+            window(wanted)
 
 
 async def _attempt(desk: Desk, asked: Question, due: Round) -> tuple[Invocation, Response] | None:
@@ -87,7 +94,7 @@ async def _attempt(desk: Desk, asked: Question, due: Round) -> tuple[Invocation,
         raise Stopped
     request = ModelRequest(
         model=asked.choice.id,
-        messages=asked.messages,
+        messages=asked.room.messages,
         tools=tuple(Tool(it.name, it.description, it.parameters) for it in tools.values()),
         settings=Settings(
             reasoning_enabled=made.model.reasoning_enabled,

@@ -88,7 +88,7 @@ class InvocationRest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What of a model call has no column; `extra` and `metrics` are also an export's."""
 
     failure: Failure | None = None
-    extra: dict[str, dict[str, int]] | msgspec.UnsetType = msgspec.UNSET
+    extra: dict[str, dict[str, int | str]] | msgspec.UnsetType = msgspec.UNSET
     metrics: dict[str, dict[str, int]] | None = None
 
 
@@ -106,11 +106,11 @@ def candidates(work: Work, rules: Rules) -> list[tuple[ModelId, Model]]:
     effort = asked.reasoning_effort
     if effort is None and asked.model_ref in (None, work.model):
         effort = work.effort
-    found = [(wanted, _frozen(wanted, asked.reasoning_enabled, effort))]
+    found = [(wanted, settings_of(wanted, asked.reasoning_enabled, effort))]
     for name in rules.fallbacks.get(str(wanted), ()):
         # Another model starts from its own defaults (agent-api.md 4.2).
         other = replace(catalog.parse(name, rules.endpoints), byok=wanted.byok)
-        found.append((other, _frozen(other, None, None)))
+        found.append((other, settings_of(other, None, None)))
     return found
 
 
@@ -122,7 +122,11 @@ def asks_own_key(work: Work) -> bool:
     return (asked.model_ref or work.model or "").startswith("byok:")
 
 
-def _frozen(wanted: ModelId, enabled: bool | None, effort: str | None) -> Model:
+def settings_of(wanted: ModelId, enabled: bool | None, effort: str | None) -> Model:
+    """Return a model with what of the wanted settings it will do.
+
+    Raises `RefusedError` `unsupported_reasoning_effort`.
+    """
     can = catalog.effective(wanted, enabled, effort)
     return Model(
         wanted.provider_id,
@@ -158,6 +162,11 @@ def next_choice(
             return Choice(wanted, model, len(failures) + 1), wait
     assert last is not None
     return last
+
+
+def failure_of(row: Row) -> Failure | None:
+    """Return how an attempt (a row of `store.attempts`) failed; None: it did not."""
+    return _read(row[-1]) if row[1] == "failed" else None
 
 
 def _read(rest: str | None) -> Failure | None:

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from stenograph.clock import now
 from stenograph.conversations import variant as variants
 from stenograph.conversations.variant import Model
-from stenograph.engine import store
+from stenograph.engine import store, store_compaction, summary_turn
 from stenograph.engine.choice import asks_own_key
 from stenograph.engine.work import Work, load
 from stenograph.events import waiting
@@ -53,6 +53,7 @@ def deliver(
     Reasoning and trace are for a direct reply, which adopts them.
     """
     if work.run is not None:
+        store_compaction.skip(tx, work.run.id, now())
         runs.move(tx, work.run, "completed")
     variants.settle(
         tx,
@@ -85,7 +86,9 @@ def fail(tx: Tx, work: Work, status: End, reason: str) -> None:
     store.cancel_reply(tx, work.variant.id, now())
     variants.settle(tx, work.turn, work.variant, status, failure_reason=reason)
     canceled = status == "canceled"
-    if work.is_shown:
+    if work.turn.kind == summary_turn.KIND:
+        summary_turn.leave(tx, work)
+    elif work.is_shown:
         outcome: Outcome | None = None if canceled else "failure"
         _reply(tx, work, status, outcome)
         if work.is_session:

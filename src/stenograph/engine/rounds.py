@@ -13,14 +13,16 @@ from stenograph.clock import now
 from stenograph.conversations import variant as variants
 from stenograph.conversations.variant import Model, model_of
 from stenograph.engine import budget, ending, finish, history, store
+from stenograph.engine import room as rooms
 from stenograph.engine.choice import Choice, Failure, InvocationRest, Rules, candidates, next_choice
 from stenograph.engine.models.answer import Response
 from stenograph.engine.models.answer import Usage as Counted
 from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.pricing import cost_usd
-from stenograph.engine.models.request import Message, ToolCall
+from stenograph.engine.models.request import ToolCall
 from stenograph.engine.results import storable
+from stenograph.engine.room import Room
 from stenograph.engine.work import Work, hold, load
 from stenograph.errors import StenographError
 from stenograph.runs import approval
@@ -57,18 +59,14 @@ class Question:
     work: Work
     choice: Choice
     wait: float
-    messages: tuple[Message, ...]
+    room: Room
 
 
 def begin(tx: Tx, rules: Rules, candidate: str) -> Round | list[str] | None:
     """Return what a candidate waits for: a model call, the calls of these keys, or nothing more."""
-    work = hold(tx, candidate)
+    work = take_up(tx, candidate)
     if work is None:
         return None
-    bill_lost(tx, work)
-    if work.settled:
-        return None
-    work = _started(tx, work)
     try:
         limits = budget.read(work.options)
         candidates(work, rules)
@@ -94,8 +92,17 @@ def begin(tx: Tx, rules: Rules, candidate: str) -> Round | list[str] | None:
     return _open(tx, work, newest)
 
 
+def take_up(tx: Tx, candidate: str) -> Work | None:
+    """Hold a candidate, account for calls that were lost, and say that it is worked on; a
+    run-backed one gets its run. None: it has its end."""
+    work = hold(tx, candidate)
+    if work is None:
+        return None
+    bill_lost(tx, work)
+    return None if work.settled else _started(tx, work)
+
+
 def _started(tx: Tx, work: Work) -> Work:
-    """Say that a candidate is worked on; a run-backed one gets its run."""
     if work.variant.status == "pending":
         store.run_candidate(tx, work.variant.id)
         variants.project(tx, work.turn, work.variant.id, "running")
@@ -171,11 +178,13 @@ def question(tx: Tx, rules: Rules, candidate: str, due: Round) -> Question | Fai
     work = load(tx, candidate)
     if work is None or work.settled:
         return None
-    chosen = next_choice(_tried(tx, work, due), candidates(work, rules), rules)
+    tried = _tried(tx, work, due)
+    chosen = next_choice(rooms.forgiven(tried), candidates(work, rules), rules)
     if isinstance(chosen, Failure):
         return chosen
     choice, wait = chosen
-    return Question(work, choice, wait, history.messages(tx, work, due.position))
+    room = rooms.prepare(tx, work, due.key, due.position, choice, tried)
+    return room if isinstance(room, Failure) else Question(work, choice, wait, room)
 
 
 def _tried(tx: Tx, work: Work, due: Round) -> list[Row]:
@@ -201,7 +210,8 @@ def ask(tx: Tx, asked: Question, due: Round, tools: list[str]) -> Invocation | N
         "reasoning_effort": model.reasoning_effort,
         "tool_names": tools,
     }
-    invocations.seal(tx, made, history.entries(asked.messages), options)
+    invocations.seal(tx, made, history.entries(asked.room.messages), options)
+    rooms.tell(tx, work, asked.room, made, due.key)
     return made
 
 
@@ -212,10 +222,33 @@ def hear(
 
     An answer that comes after the turn's end is not kept, but it was billed.
     """
-    usage = _usage(response.usage, response.cost_usd)
     work = hold(tx, candidate)
     if work is None:
         return None
+    kept = keep(tx, work, made, response, {"attempts": len(_tried(tx, work, due))})
+    if kept is None:
+        return None
+    text, reasoning, trace = kept
+    if work.run is None or due.key is None:
+        ending.deliver(tx, work, text, made.model, reasoning=reasoning, reasoning_trace=trace)
+        return None
+    round = tasks.settle(tx, work.run, tasks.find(tx, work.run, due.key))
+    made_calls = _add_calls(tx, work, round, response.tool_calls)
+    if made_calls:
+        return made_calls
+    due_next = _after(tx, work, round)
+    return [] if due_next is None else None
+
+
+def keep(
+    tx: Tx, work: Work, made: Invocation, response: Response, about: dict[str, int | str]
+) -> tuple[str, str | None, str | None] | None:
+    """Write what a model answered and what it took: returns text, reasoning and trace.
+
+    None: somebody else wrote the call's end. `about` is for the export; a first attempt is not
+    worth a word.
+    """
+    usage = _usage(response.usage, response.cost_usd)
     if work.settled or store.invocation_status(tx, made.id) != "running":
         _bill_late(tx, made, usage)
         return None
@@ -231,23 +264,12 @@ def hear(
         usage=usage,
     )
     store.note_invocation(
-        tx,
-        made.id,
-        llm_call_count=response.llm_call_count,
-        rest=_rest(response, tried=len(_tried(tx, work, due))),
+        tx, made.id, llm_call_count=response.llm_call_count, rest=_rest(response, about)
     )
-    if work.run is None or due.key is None:
-        ending.deliver(tx, work, text, made.model, reasoning=reasoning, reasoning_trace=trace)
-        return None
-    round = tasks.settle(tx, work.run, tasks.find(tx, work.run, due.key))
-    made_calls = _add_calls(tx, work, round, response.tool_calls)
-    if made_calls:
-        return made_calls
-    due_next = _after(tx, work, round)
-    return [] if due_next is None else None
+    return text, reasoning, trace
 
 
-def _rest(response: Response, tried: int) -> str | None:
+def _rest(response: Response, about: dict[str, int | str]) -> str | None:
     """Write what an export says of a model call besides its columns."""
     counts = {
         **response.usage.details,
@@ -255,8 +277,9 @@ def _rest(response: Response, tried: int) -> str | None:
         "reasoning_tokens": response.usage.reasoning_tokens,
     }
     known = {name: count for name, count in counts.items() if count is not None}
+    own = {name: value for name, value in about.items() if (name, value) != ("attempts", 1)}
     rest = InvocationRest(
-        extra={"stenograph": {"attempts": tried}} if tried > 1 else msgspec.UNSET,
+        extra={"stenograph": own} if own else msgspec.UNSET,
         metrics={"extra": known} if known else None,
     )
     return None if rest == InvocationRest() else _json(rest)

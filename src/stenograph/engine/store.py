@@ -60,7 +60,8 @@ def unsettled(tx: Tx) -> list[str]:
         "SELECT v.public_id FROM variants v JOIN turns t ON t.id = v.turn_id"
         " LEFT JOIN sessions s ON s.conversation_id = t.conversation_id"
         f" WHERE v.status IN {_UNSETTLED} AND v.source IN ('run', 'inference')"
-        " AND v.prompt IS NOT NULL AND s.agent IS NULL ORDER BY +v.id"  # by the index of what waits
+        " AND (v.prompt IS NOT NULL OR t.kind = 'compaction_summary') AND s.agent IS NULL"
+        " ORDER BY +v.id"  # by the index of what waits
     )
     return [row[0] for row in rows]
 
@@ -110,9 +111,13 @@ def calls_of(tx: Tx, round_id: int) -> list[Row]:
 
 
 def rounds_made(tx: Tx, run_id: int) -> int:
-    """Return how many rounds a run has had, branches included."""
+    """Return how many rounds a run has had, branches included, compactions not."""
     return int(
-        tx.value("SELECT count(*) FROM tasks WHERE run_id = :id AND kind = 'model_task'", id=run_id)
+        tx.value(
+            "SELECT count(*) FROM tasks WHERE run_id = :id AND kind = 'model_task'"
+            " AND transcript_visibility <> 'hidden'",
+            id=run_id,
+        )
     )
 
 

@@ -82,6 +82,47 @@ def _take_place(tx: Tx, conversation_id: int) -> int:
     return int(place)
 
 
+def steers(tx: Tx, variant_id: int) -> list[Row]:
+    """Return (step, text) of what was said to a candidate while it was made, in order."""
+    return tx.rows(
+        "SELECT id, text FROM steps WHERE variant_id = :id AND part = 'steer' ORDER BY position",
+        id=variant_id,
+    )
+
+
+def hand_on(
+    tx: Tx, conversation_id: int, step_id: int, turn_id: int, variant_id: int, *, opens: bool
+) -> None:
+    """Give a steer to another turn, at the end of the trajectory: as a steer of that, or as the
+    prompt that opens it, whose text lies with the candidate."""
+    changed = ", part = 'prompt', text = NULL" if opens else ""
+    tx.run(
+        "UPDATE steps SET position = :position, turn_id = :turn_id, variant_id = :variant_id"
+        f"{changed} WHERE id = :id",
+        id=step_id,
+        position=_take_place(tx, conversation_id),
+        turn_id=turn_id,
+        variant_id=variant_id,
+    )
+    tx.run(
+        "UPDATE messages SET turn_id = :turn_id"
+        f"{', variant_id = :variant_id, step_id = NULL' if opens else ''} WHERE step_id = :id",
+        id=step_id,
+        turn_id=turn_id,
+        **({"variant_id": variant_id} if opens else {}),
+    )
+
+
+def last_status(tx: Tx, conversation_id: int) -> str | None:
+    """Return how the newest turn ended that was more than a summary."""
+    found = tx.value(
+        "SELECT status FROM turns WHERE conversation_id = :id AND kind <> 'compaction_summary'"
+        " ORDER BY position DESC LIMIT 1",
+        id=conversation_id,
+    )
+    return None if found is None else str(found)
+
+
 # Tasks
 
 
@@ -112,6 +153,22 @@ def count(tx: Tx, run_id: int) -> int:
     )
 
 
+def failures(tx: Tx, run_id: int) -> int:
+    """Return how many compactions of a run have failed."""
+    failed = f"SELECT count(*) FROM tasks k WHERE k.run_id = :id AND {_MADE}"
+    return int(tx.value(f"{failed} AND k.status = 'failed'", id=run_id))
+
+
+def skip(tx: Tx, run_id: int, at: int) -> None:
+    """End the compactions of a run that nobody began: it has come to its end without them."""
+    tx.run(
+        "UPDATE tasks SET status = 'skipped', completed_at = :at WHERE run_id = :id"
+        f" AND kind = 'model_task' AND name = '{NAME}' AND status = 'queued'",
+        id=run_id,
+        at=at,
+    )
+
+
 def assign(tx: Tx, task_id: int, round_id: int | None, input: str | None = None) -> None:
     """Say before which round a compaction is made, or how somebody wants it made (JSON)."""
     tx.run(
@@ -125,6 +182,12 @@ def assign(tx: Tx, task_id: int, round_id: int | None, input: str | None = None)
             id=task_id,
             input=input,
         )
+
+
+def wish(tx: Tx, task_id: int) -> str | None:
+    """Return how somebody wants a compaction made (JSON)."""
+    found = tx.value("SELECT input FROM task_details WHERE task_id = :id", id=task_id)
+    return None if found is None else str(found)
 
 
 def was_trimmed(tx: Tx, task_id: int) -> bool:

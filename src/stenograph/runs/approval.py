@@ -44,13 +44,15 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """The part of a `session_policy` that is about approval; the first rule that matches counts.
+    """What of a `session_policy` is obeyed here; the first rule that matches counts.
 
     Without a mode, rules are obeyed where there are some, and nobody is asked otherwise.
+    `compaction` false: what is too long is left out of requests, and never summed up.
     """
 
     approval_mode: Mode | None = None
     approval_rules: Annotated[tuple[Rule, ...], Meta(max_length=200)] = ()
+    compaction: bool = True
 
     @property
     def mode(self) -> Mode:

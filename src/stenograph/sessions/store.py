@@ -92,7 +92,8 @@ def results(tx: Tx, conversation_ids: Collection[int]) -> list[Row]:
     return tx.rows(
         "SELECT c.id, v.content FROM conversations c JOIN turns t ON t.id ="
         " (SELECT l.id FROM turns l WHERE l.conversation_id = c.id AND l.deleted_at IS NULL"
-        "  AND l.visibility <> 'hidden' ORDER BY l.position DESC LIMIT 1)"
+        "  AND l.visibility <> 'hidden' AND l.kind <> 'compaction_summary'"
+        "  ORDER BY l.position DESC LIMIT 1)"
         " JOIN variants v ON v.id = t.active_variant_id"
         f" WHERE {among('c.id', conversation_ids)}"
         " AND v.content IS NOT NULL AND v.deleted_at IS NULL"
