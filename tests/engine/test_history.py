@@ -1,6 +1,5 @@
 """What a model is told of a conversation, as the sealed request shows it."""
 
-import json
 from typing import Any
 
 from engine.driving import Driven
@@ -11,19 +10,23 @@ from stenograph.conversations.access import Conversation, find_workspace
 from stenograph.engine import start
 from stenograph.engine.start import Wish
 from stenograph.engine.work import load
+from stenograph.runs import request as requests
+from stenograph.runs.request import Request
 from stenograph.sessions import reason, sending
 from stenograph.sessions.sending import NewMessage
 
 
 def told(driven: Driven) -> list[tuple[str, str]]:
     """What the newest model call was told: role and text, or the result, of each message."""
-    [(request,)] = driven.rows(
-        "SELECT request FROM invocation_details ORDER BY invocation_id DESC LIMIT 1"
-    )
     return [
         (entry["role"], "".join(it.get("text") or it.get("output") or "" for it in entry["parts"]))
-        for entry in json.loads(request)["entries"]
+        for entry in newest_request(driven).entries
     ]
+
+
+def newest_request(driven: Driven) -> Request:
+    [(newest,)] = driven.rows("SELECT max(invocation_id) FROM invocation_details")
+    return driven.read(lambda tx: requests.read(tx, newest))
 
 
 def talked(driven: Driven, *prompts: str) -> tuple[str, Conversation]:
@@ -89,10 +92,7 @@ def test_results_are_told_also_of_calls_that_failed(driven: Driven) -> None:
     session_id, _ = talked(driven, "[dev:call broken] [dev:call glob]")
     said = ask(driven, session_id)
     assert said[2] == ("tool", "ValueError: it fell apartREADME.md")
-    [(request,)] = driven.rows(
-        "SELECT request FROM invocation_details ORDER BY invocation_id DESC LIMIT 1"
-    )
-    results = json.loads(request)["entries"][2]["parts"]
+    results = newest_request(driven).entries[2]["parts"]
     assert [it["is_error"] for it in results] == [True, False]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     # A worker loads this file, and nothing of the record.
+    from stenograph.engine.desk import Desk
     from stenograph.engine.work import Work
 
 #: How a call can end (agent-api.md 4.2); `uncertain`: nobody knows whether it took effect.
@@ -21,6 +22,12 @@ class ToolSpec:
     description: str
     parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
 
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The definition in OpenAI's shape, the one of ATIF's `tool_definitions`."""
+        about = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": about}
+
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
@@ -28,7 +35,8 @@ class ToolContext:
     after a crash; `task_id` is its row.
 
     `resumed`: the call was begun before and its end was not seen, so that it may have had its
-    effect; the provider picks it up, repeats it, or answers `uncertain`.
+    effect; the provider picks it up, repeats it, or answers `uncertain`. `desk`: for providers that
+    are a part of the engine.
     """
 
     work: Work
@@ -36,6 +44,7 @@ class ToolContext:
     task_id: int
     tool_call_id: str | None
     resumed: bool = False
+    desk: Desk | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,6 @@
 """A candidate answer with the run behind it: finding one, its request, activating another."""
 
 from dataclasses import dataclass
-from typing import Any
-
-import msgspec
 
 from stenograph.clock import now
 from stenograph.conversations import store as conversations_store
@@ -12,9 +9,11 @@ from stenograph.conversations import variant as variants
 from stenograph.conversations.access import Conversation
 from stenograph.conversations.turn import UNSETTLED, Turn
 from stenograph.conversations.variant import Variant
-from stenograph.errors import GoneError, NotFoundError
+from stenograph.errors import GoneError
+from stenograph.runs import request as requests
 from stenograph.runs import run as runs
 from stenograph.runs import store
+from stenograph.runs.request import Request
 from stenograph.runs.run import Run
 from stenograph.runs.task import Task
 from stenograph.storage.database import Tx
@@ -27,14 +26,6 @@ class Candidate:
     turn: Turn
     variant: Variant
     run: Run | None
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What was sent to a model."""
-
-    entries: list[Any]
-    request_options: dict[str, Any]
 
 
 def find(tx: Tx, conversation: Conversation, turn_id: str, variant_id: str) -> Candidate:
@@ -62,20 +53,13 @@ def request(tx: Tx, candidate: Candidate) -> Request:
     """
     require_details(candidate)
     if candidate.run is not None:
-        return _request(tx, store.first_selected(tx, candidate.run.id))
-    return _request(tx, candidate.variant.invocation_id)
+        return requests.read(tx, store.first_selected(tx, candidate.run.id))
+    return requests.read(tx, candidate.variant.invocation_id)
 
 
 def task_request(tx: Tx, task: Task) -> Request:
     """Return what was sent in one round. Raises `NotFoundError` `request_not_sealed`."""
-    return _request(tx, task.selected_invocation_id)
-
-
-def _request(tx: Tx, invocation_id: int | None) -> Request:
-    sealed = None if invocation_id is None else store.request(tx, invocation_id)
-    if sealed is None:
-        raise NotFoundError("No request was sealed", code="request_not_sealed")
-    return msgspec.json.decode(sealed, type=Request)
+    return requests.read(tx, task.selected_invocation_id)
 
 
 def activate(tx: Tx, conversation: Conversation, turn_id: str, variant_id: str) -> Candidate:

@@ -7,13 +7,11 @@ reading shows it.
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-import msgspec
-
 from stenograph.clock import now
 from stenograph.conversations.turn import Turn
 from stenograph.conversations.variant import Model, Variant
 from stenograph.events.journal import Event, append
-from stenograph.runs import store, task
+from stenograph.runs import request, store, task
 from stenograph.runs.run import Run
 from stenograph.runs.task import Task
 from stenograph.storage.database import Tx
@@ -91,8 +89,7 @@ def seal(
     tx: Tx, invocation: Invocation, entries: list[Any], request_options: dict[str, Any]
 ) -> None:
     """Keep what is sent to the model: the messages, and the options they go with."""
-    request = {"entries": entries, "request_options": request_options}
-    store.seal(tx, invocation.id, msgspec.json.encode(request).decode())
+    request.seal(tx, invocation.id, invocation.run_id, entries, request_options)
 
 
 def settle(

@@ -89,6 +89,11 @@ def add_task(tx: Tx, input: str | None, **columns: object) -> int:
     return task_id
 
 
+def last_index(tx: Tx, round_id: int) -> int:
+    """Return the place of a round's last call, those of its scripts included."""
+    return int(tx.value("SELECT max(call_index) FROM tasks WHERE round_id = :id", id=round_id))
+
+
 def task(tx: Tx, run_id: int, key: str) -> Row | None:
     """Find a task of a run by its key."""
     return tx.row(
@@ -164,16 +169,6 @@ def update_invocation(tx: Tx, invocation_id: int, **columns: object) -> None:
     tx.run(f"UPDATE invocations SET {sets} WHERE id = :id", id=invocation_id, **columns)
 
 
-def seal(tx: Tx, invocation_id: int, request: str) -> None:
-    """Keep what was sent to the model, as JSON."""
-    tx.run(
-        "INSERT INTO invocation_details (invocation_id, request) VALUES (:id, :request)"
-        " ON CONFLICT (invocation_id) DO UPDATE SET request = excluded.request",
-        id=invocation_id,
-        request=request,
-    )
-
-
 def keep_answer(
     tx: Tx,
     invocation_id: int,
@@ -202,14 +197,6 @@ def keep_answer(
 def add_receipt(tx: Tx, **columns: object) -> None:
     """Write what a model call took; it outlives the call's details."""
     tx.insert("usage_receipts", **columns)
-
-
-def request(tx: Tx, invocation_id: int) -> str | None:
-    """Return the sealed request of a model call."""
-    found = tx.value(
-        "SELECT request FROM invocation_details WHERE invocation_id = :id", id=invocation_id
-    )
-    return None if found is None else str(found)
 
 
 def first_selected(tx: Tx, run_id: int) -> int | None:

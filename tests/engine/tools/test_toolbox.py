@@ -13,7 +13,7 @@ import pytest
 from engine.tools.doing import ALL, do, tools
 from stenograph.engine.toolbox import ToolOutcome
 from stenograph.engine.tools.result import Result
-from stenograph.engine.tools.toolbox import TOOLS, LocalToolbox, local, openai
+from stenograph.engine.tools.toolbox import TOOLS, LocalToolbox, local
 from stenograph.engine.tools.workplace import Limits, Permissions
 
 NAMES = ["bash", "read", "write", "edit", "glob", "grep"]
@@ -57,7 +57,7 @@ def test_a_root_offers_what_its_permissions_allow_and_refuses_the_rest(
 
 def test_definitions_are_of_openais_shape(tmp_path: Path) -> None:
     for spec in tools(tmp_path).specs:
-        definition = json.loads(json.dumps(openai(spec)))
+        definition = json.loads(json.dumps(spec.definition))
         assert definition["type"] == "function"
         function = definition["function"]
         assert set(function) == {"name", "description", "parameters"}

@@ -130,12 +130,6 @@ def local(
     return LocalToolbox(place, tools, tuple(tool.spec for tool in tools))
 
 
-def openai(spec: ToolSpec) -> dict[str, Any]:
-    """Return a tool's definition in OpenAI's shape, the one of ATIF's `tool_definitions`."""
-    about = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
-    return {"type": "function", "function": about}
-
-
 def _allowed(permissions: Permissions, name: str) -> Tool:
     tool = _BY_NAME.get(name)
     if tool is None:

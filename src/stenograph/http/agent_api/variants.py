@@ -13,7 +13,7 @@ from stenograph.http.agent_api.common import Mask, T, V, mask, model, moment
 from stenograph.http.context import Ctx
 from stenograph.http.route import Route, get, patch, post
 from stenograph.runs import candidate, summary
-from stenograph.runs.candidate import Request
+from stenograph.runs.request import Request
 from stenograph.runs.summary import Summary
 from stenograph.runs.task import public_status
 from stenograph.storage.database import Tx

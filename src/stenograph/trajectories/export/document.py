@@ -107,7 +107,10 @@ def _agent(facts: SessionFacts) -> Agent:
     """Return who ran the session: the log's agent, or this release (reason-api.md 5)."""
     if facts.agent is not None:
         return msgspec.json.decode(facts.agent, type=Agent)
-    return Agent(name="stenograph", version=__version__, model_name=facts.model)
+    tools = None if facts.tools is None else msgspec.json.decode(facts.tools)
+    return Agent(
+        name="stenograph", version=__version__, model_name=facts.model, tool_definitions=tools
+    )
 
 
 def _notes(notes: str | None, pruned_turns: int) -> str | None:
@@ -235,8 +238,9 @@ def _columns(row: StepRow, turn: TurnRow | None, calls: Iterable[Row]) -> StepCo
     text = row.message if row.part == "agent" else row.text
     count = row.llm_call_count
     if text is None and turn is not None and row.task_id is None:
-        # A prompt, or a message that somebody posted without asking a model.
-        text = turn.content if turn.prompt is None else turn.prompt
+        # A prompt, a message that somebody posted without asking a model, or an adopted answer.
+        asked = row.part != "agent" and turn.prompt is not None
+        text = turn.prompt if asked else turn.content
         count = 0 if row.part == "agent" else count
     return StepColumns(
         text=text or "",

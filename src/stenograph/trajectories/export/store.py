@@ -14,7 +14,8 @@ CHUNK = 200
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """What the head and the foot of a document say. `agent` and `document` are JSON."""
+    """What the head and the foot of a document say; `agent`, `document` and `tools`, which a model
+    of this server was offered last, are JSON."""
 
     conversation_id: int
     public_id: str
@@ -26,6 +27,7 @@ class SessionFacts:
     document_session_id: str | None
     document_trajectory_id: str | None
     model: str | None
+    tools: str | None
 
     @property
     def runs_here(self) -> bool:
@@ -37,7 +39,9 @@ def facts(tx: Tx, conversation_id: int) -> SessionFacts | None:
     """Return the facts of a session; None for a conversation that is none."""
     row = tx.row(
         "SELECT c.id, c.public_id, s.mode, s.status, s.recorded, s.agent, s.document,"
-        " s.document_session_id, s.document_trajectory_id, s.model"
+        " s.document_session_id, s.document_trajectory_id, s.model,"
+        " (SELECT o.definitions FROM tool_sets o WHERE o.conversation_id = c.id"
+        "  ORDER BY o.id DESC LIMIT 1)"
         " FROM conversations c JOIN sessions s ON s.conversation_id = c.id WHERE c.id = :id",
         id=conversation_id,
     )

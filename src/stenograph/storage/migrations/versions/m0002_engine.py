@@ -1,4 +1,4 @@
-"""What agents that run here need: workers and where sessions work, approvals, MCP servers,
+"""What agents that run here need: workers and where sessions work, tools, approvals, MCP servers,
 an organization's own keys for models, ephemeral workspaces.
 
 None of these tables holds a word of a conversation. Sealed columns are named `ciphertext`.
@@ -88,6 +88,14 @@ CREATE INDEX dispatches_device ON dispatches (device_id, id) WHERE status = 'que
 CREATE INDEX dispatches_machine ON dispatches (organization_id, machine, id)
   WHERE status = 'queued' AND machine IS NOT NULL;
 CREATE INDEX dispatches_lease ON dispatches (lease_expires_at) WHERE status = 'claimed';
+
+CREATE TABLE tool_sets (
+  id {id},
+  conversation_id BIGINT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+  digest {blob} NOT NULL,
+  definitions TEXT NOT NULL,
+  UNIQUE (conversation_id, digest)
+);
 
 CREATE TABLE approvals (
   task_id {key} REFERENCES tasks (id) ON DELETE CASCADE,
