@@ -24,6 +24,7 @@ from stenograph.engine import (
     summaries,
     summary_turn,
 )
+from stenograph.engine import room as rooms
 from stenograph.engine import store_compaction as compactions
 from stenograph.engine.choice import Choice, Failure, Rules, candidates, next_choice, settings_of
 from stenograph.engine.fitting import KEPT, Split
@@ -129,7 +130,7 @@ def question(
     if not any(unit.kind != "summary" for unit in parts.replaced):
         return Failure("nothing_to_compact", "There is nothing to sum up")
     tried = store.attempts(tx, task_id=task.id, variant_id=None)
-    chosen = next_choice(tried, [whom], rules)
+    chosen = next_choice(rooms.forgiven(tried), [whom], rules)
     if isinstance(chosen, Failure):
         return chosen
     return Asking(
@@ -138,7 +139,8 @@ def question(
         key=key,
         choice=chosen[0],
         wait=chosen[1],
-        messages=request(_record(told, parts), size),
+        # A record that the model finds too long is told again by half, and by half of that.
+        messages=request(_record(told, parts), size >> rooms.too_long(tried)),
         extent=_extent(tx, work, parts, _END if due is None else due.position),
         turns=sum(unit.kind == "turn" for unit in parts.replaced),
         tokens=fitting.total(told),

@@ -59,6 +59,11 @@ def forgiven(tried: Sequence[Row]) -> list[Row]:
     return found
 
 
+def too_long(tried: Sequence[Row]) -> int:
+    """Return how many of the attempts were only too long."""
+    return sum(map(_is_too_long, tried))
+
+
 def _is_too_long(row: Row) -> bool:
     failure = failure_of(row)
     return failure is not None and failure.kind == _TOO_LONG
@@ -76,17 +81,17 @@ def prepare(
     tokens = fitting.total(told, counted=counted)
     limit = int(size * FULL)
     mine = (choice.id.provider_id, choice.id.model_ref)
-    too_long = [row for row in tried if _is_too_long(row) and (row[2], row[3]) == mine]
+    refused = [row for row in tried if _is_too_long(row) and (row[2], row[3]) == mine]
     made: str | None = None
     if work.run is not None and key is not None:
         made = _made(tx, work.run, key)
         asked = store_compaction.asked_for(tx, work.run.id) is not None
-        over = tokens > limit or (bool(too_long) and made is None)
+        over = tokens > limit or (bool(refused) and made is None)
         if made not in tasks.TERMINAL and (
-            asked or made is not None or (over and _may(tx, work) and _pays(told, size, too_long))
+            asked or made is not None or (over and _may(tx, work) and _pays(told, size, refused))
         ):
             return Room(history.flat(told), tokens, size, compacts=True)
-    less = len(too_long) - (made == "completed")
+    less = len(refused) - (made == "completed")
     lost = 0
     most = min(limit, tokens >> max(less, 0))
     if tokens > most:
@@ -94,7 +99,7 @@ def prepare(
         whole = fitting.total(told, counted=False)
         told, lost = fitting.trimmed(told, most * whole // max(tokens, 1))
         if less > 0 and not lost:
-            failure = failure_of(too_long[-1])
+            failure = failure_of(refused[-1])
             assert failure is not None
             return failure
         tokens = tokens * fitting.total(told, counted=False) // max(whole, 1)
@@ -113,10 +118,10 @@ def _may(tx: Tx, work: Work) -> bool:
     return store_compaction.failures(tx, work.run.id) < _FAILURES
 
 
-def _pays(told: Sequence[history.Unit], size: int, too_long: Sequence[Row]) -> bool:
+def _pays(told: Sequence[history.Unit], size: int, refused: Sequence[Row]) -> bool:
     """Tell whether summing up would make room: one summary for another would not."""
     replaced = [it for it in fitting.split(told, int(size * KEPT)).replaced if it.kind != "summary"]
-    least = 0 if too_long else int(size * _WORTH)
+    least = 0 if refused else int(size * _WORTH)
     return bool(replaced) and sum(fitting.length(it.messages) for it in replaced) >= least
 
 
