@@ -4,19 +4,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from stenograph.engine import store
 from stenograph.engine.choice import Rules
-from stenograph.engine.models.answer import Delta
+from stenograph.engine.models.answer import Delta, Response
 from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.credentials import Credentials
+from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.toolbox import Together, Toolbox
 from stenograph.engine.work import Work
 from stenograph.events.waiting import Waiter
 from stenograph.storage.database import Database, Tx
 
 T = TypeVar("T")
+#: What a watcher hears of a model call: its deltas, and then the whole answer, or why there is none
+#: (None: the turn has its end without it). Without an answer, nothing that was heard counts.
+Heard: TypeAlias = Delta | Response | ModelFailedError | None
 
 #: Threads that read where reading may wait for a network.
 _READERS = 8
@@ -30,14 +34,14 @@ class OutOfTime(Exception):
     """The time of the turn is up."""
 
 
-def _no_one(work: Work, delta: Delta | None) -> None:
+def _no_one(work: Work, heard: Heard) -> None:
     """Let nobody watch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
     """`credentials`: what opens a provider's door for an organization (row id). `pause` waits
-    between two attempts. `watch` hears a model as it speaks (None: what was heard counts no more).
+    between two attempts. `watch` hears a model as it speaks; it neither waits nor raises.
     """
 
     database: Database
@@ -45,7 +49,7 @@ class Desk:
     toolbox: Toolbox = field(default_factory=Together)
     rules: Rules = field(default_factory=Rules)
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
-    watch: Callable[[Work, Delta | None], None] = _no_one
+    watch: Callable[[Work, Heard], None] = _no_one
     threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_READERS, thread_name_prefix="engine-reader")
     )
