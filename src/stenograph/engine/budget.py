@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from stenograph.clock import now
-from stenograph.engine import store
+from stenograph.engine import store, store_children
 from stenograph.engine.work import Work
 from stenograph.errors import InvalidInputError
 from stenograph.storage.database import Tx
@@ -19,8 +19,8 @@ ROUNDS = 200
 class Budget(msgspec.Struct, frozen=True):
     """`execution_budget` of a session; None: no limit.
 
-    Time counts from the start of the turn's run in milliseconds, money over the whole session in
-    US dollars, as far as costs are known.
+    Time counts from the start of the turn's run in milliseconds, money over the whole session
+    with its subagents in US dollars, as far as costs are known.
     """
 
     wall_clock_max_ms: Annotated[int, Meta(ge=0)] | None = None
@@ -48,10 +48,16 @@ def exceeded(tx: Tx, work: Work, budget: Budget) -> str | None:
     left = seconds_left(work, budget)
     if left is not None and left <= 0:
         return "wall_clock"
-    limit = budget.cost_max_usd
-    if limit is not None and store.spent_usd(tx, work.conversation.id) >= limit:
-        return "cost"
-    return None
+    return "cost" if _is_spent(tx, work) else None
+
+
+def _is_spent(tx: Tx, work: Work) -> bool:
+    """Tell whether the money of a session, or of one above it, is spent by all below that one."""
+    for conversation_id, options in store_children.line(tx, work.conversation.id):
+        limit = read(msgspec.json.decode(options)).cost_max_usd
+        if limit is not None and store_children.spent_usd(tx, conversation_id) >= limit:
+            return True
+    return False
 
 
 def seconds_left(work: Work, budget: Budget) -> float | None:

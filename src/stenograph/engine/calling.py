@@ -1,6 +1,7 @@
 """One tool call, from its beginning to what came of it."""
 
 import asyncio
+from dataclasses import replace
 
 import structlog
 
@@ -59,7 +60,8 @@ async def _outcome(desk: Desk, begun: Begun) -> ToolOutcome:
     left = budget.seconds_left(work, budget.read(work.options))
 
     async def do() -> ToolOutcome:
-        return await desk.toolbox.call(begun.name, begun.arguments, begun.context)
+        context = replace(begun.context, desk=desk)
+        return await desk.toolbox.call(begun.name, begun.arguments, context)
 
     try:
         return await desk.unless_ended(work, do(), left)

@@ -3,17 +3,20 @@
 The caller holds the conversation.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from stenograph.clock import now
+from stenograph.conversations import store as conversations
 from stenograph.conversations import variant as variants
 from stenograph.conversations.variant import Model
-from stenograph.engine import store, store_compaction, summary_turn
+from stenograph.engine import store, store_children, store_compaction, summary_turn
 from stenograph.engine.choice import asks_own_key
 from stenograph.engine.work import Work, load
 from stenograph.events import waiting
 from stenograph.runs import run as runs
+from stenograph.runs.run import Run
 from stenograph.sessions import conversing
 from stenograph.sessions import store as sessions
 from stenograph.sessions.activity import STATUS
@@ -83,6 +86,7 @@ def fail(tx: Tx, work: Work, status: End, reason: str) -> None:
     """
     if work.run is not None:
         runs.cancel(tx, work.run, reason)
+        cancel_children(tx, work.run)
     store.cancel_reply(tx, work.variant.id, now())
     variants.settle(tx, work.turn, work.variant, status, failure_reason=reason)
     canceled = status == "canceled"
@@ -112,6 +116,13 @@ def cancel(tx: Tx, candidate: str, reason: str = CANCELLED) -> bool:
         return False
     fail(tx, work, "canceled", reason)
     return True
+
+
+def cancel_children(tx: Tx, run: Run, tasks: Collection[int] | None = None) -> None:
+    """Cancel what the calls of a run (`tasks`: these) started and what has no end, at any depth."""
+    for conversation_id, candidate in store_children.unsettled(tx, run.id, tasks):
+        conversations.lock(tx, conversation_id)
+        cancel(tx, candidate)
 
 
 def error_class(reason: str) -> str:

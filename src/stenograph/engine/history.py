@@ -34,12 +34,13 @@ _PAGE = 200
 
 
 class CallRest(msgspec.Struct, omit_defaults=True):
-    """What of a call has no column. `extra` and `excerpt` are also an export's
-    (`trajectories/recording/columns.py`); `preview` is what the model was told."""
+    """What of a call has no column. `extra`, `excerpt` and `refs` are also an
+    export's (`trajectories/recording/columns.py`); `preview` is what the model was told."""
 
     extra: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     excerpt: bool = False
     preview: str | None = None
+    refs: list[dict[str, str]] | msgspec.UnsetType = msgspec.UNSET
 
 
 _WRITTEN = "arguments_as_written"

@@ -1,5 +1,6 @@
 """The SQL of driving: what a candidate needs to go on, and what was said before it."""
 
+import hashlib
 from collections.abc import Collection, Sequence
 
 from stenograph.storage.database import Row, Tx, among
@@ -103,9 +104,11 @@ def newest_round(tx: Tx, run_id: int) -> str | None:
 
 
 def calls_of(tx: Tx, round_id: int) -> list[Row]:
-    """Return (key, status, name) of what a round called, in order."""
+    """Return (key, status, name) of what a round called itself, in order; calls of its scripts are
+    left out."""
     return tx.rows(
-        "SELECT key, status, name FROM tasks WHERE round_id = :id ORDER BY call_index",
+        "SELECT key, status, name FROM tasks WHERE round_id = :id AND parent_id = :id"
+        " ORDER BY call_index",
         id=round_id,
     )
 
@@ -202,6 +205,17 @@ def attempts(tx: Tx, *, task_id: int | None, variant_id: int | None) -> list[Row
     )
 
 
+def keep_tools(tx: Tx, conversation_id: int, definitions: str) -> None:
+    """Keep the definitions (JSON) of the tools a model is offered, once for each set of them."""
+    tx.run(
+        "INSERT INTO tool_sets (conversation_id, digest, definitions)"
+        " VALUES (:id, :digest, :definitions) ON CONFLICT (conversation_id, digest) DO NOTHING",
+        id=conversation_id,
+        digest=hashlib.blake2b(definitions.encode(), digest_size=16).digest(),
+        definitions=definitions,
+    )
+
+
 def answer(tx: Tx, invocation_id: int) -> Row:
     """Return the four of a model call's model, and what it said."""
     row = tx.row(
@@ -268,14 +282,6 @@ def cancel_reply(tx: Tx, variant_id: int, at: int) -> None:
         id=variant_id,
         at=at,
     )
-
-
-def spent_usd(tx: Tx, conversation_id: int) -> float:
-    """Return what the model calls of a conversation are known to have cost, in US dollars."""
-    found = tx.value(
-        "SELECT sum(cost_usd) FROM usage_receipts WHERE conversation_id = :id", id=conversation_id
-    )
-    return float(found or 0.0)
 
 
 # Tool calls

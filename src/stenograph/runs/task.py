@@ -139,6 +139,26 @@ def add_calls(tx: Tx, run: Run, round: Task, calls: Sequence[Call]) -> list[Task
     return made
 
 
+def add_beneath(tx: Tx, run: Run, script: Task, call: Call) -> Task:
+    """Add a call that a running script makes, behind all other calls of its round."""
+    assert script.round_id is not None
+    index = store.last_index(tx, script.round_id) + 1
+    return _add(
+        tx,
+        run,
+        f"{script.key.partition('t')[0]}t{index}",
+        call.kind,
+        visibility=call.visibility or _DEFAULTS[call.kind],
+        mainline=bool(script.mainline),
+        parent_id=script.id,
+        round_id=script.round_id,
+        call_index=index,
+        tool_call_id=call.tool_call_id,
+        name=call.name,
+        input=call.input,
+    )
+
+
 def _add(
     tx: Tx,
     run: Run,
