@@ -71,6 +71,7 @@ class Driven:
     rules: Rules = field(default_factory=Rules)
     waits: list[float] = field(default_factory=list)
     watch: Callable[..., None] | None = None
+    credentials: Callable[..., Credentials] = lambda organization, model: Credentials()
 
     def desk(self) -> Desk:
         async def pause(seconds: float) -> None:
@@ -79,7 +80,7 @@ class Driven:
         more = {} if self.watch is None else {"watch": self.watch}
         return Desk(
             self.database,
-            lambda organization, model: Credentials(),
+            self.credentials,
             self.tools,
             self.rules,
             pause,
