@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -121,10 +122,11 @@ class Client:
 def address(url: str) -> str:
     """Return a server's address without what it may end in; raises `InvalidInputError`."""
     try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL:
-        parsed = httpx.URL("")
-    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
+        parts = urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one or "@" in url or "?" in url or "#" in url:
         raise InvalidInputError(
             "The server's address has to be like http://127.0.0.1:8642", code="invalid_url"
         )
