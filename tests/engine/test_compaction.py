@@ -9,6 +9,7 @@ from engine.driving import Driven, scene
 from engine.test_history import told
 from engine.test_rounds import account, facts, tasks, valid
 from stenograph.retention.integrity import check
+from stenograph.runs import request as sealed
 
 
 def long_scene(rounds: int = 9, *, window: int = 3_000, more: str = "", say: int = 40) -> str:
@@ -34,15 +35,18 @@ def events(driven: Driven, kind: str) -> list[dict[str, Any]]:
 def requests(driven: Driven) -> list[list[dict[str, Any]]]:
     """What each answered round was told, in order; summaries' own requests left out."""
     rows = driven.rows(
-        "SELECT d.request FROM invocation_details d JOIN invocations i ON i.id = d.invocation_id"
-        " LEFT JOIN tasks k ON k.id = i.task_id WHERE i.status = 'completed'"
-        " AND coalesce(k.name, '') <> 'compaction' ORDER BY i.id"
+        "SELECT i.id FROM invocations i LEFT JOIN tasks k ON k.id = i.task_id"
+        " WHERE i.status = 'completed' AND coalesce(k.name, '') <> 'compaction' ORDER BY i.id"
     )
-    return [json.loads(row[0])["entries"] for row in rows]
+    return [entries(driven, row[0]) for row in rows]
 
 
-def first_text(entries: list[dict[str, Any]]) -> str:
-    return str(entries[0]["parts"][0]["text"])
+def entries(driven: Driven, invocation_id: int) -> list[dict[str, Any]]:
+    return driven.read(lambda tx: sealed.read(tx, invocation_id)).entries
+
+
+def first_text(told: list[dict[str, Any]]) -> str:
+    return str(told[0]["parts"][0]["text"])
 
 
 def compactions(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -94,17 +98,17 @@ def test_after_a_compaction_a_model_is_told_the_summary_the_prompt_and_the_newes
     driven.open(long_scene(12, more=SUMMARY))
     driven.settle()
     compacted = [it for it in requests(driven) if "<summary>" in first_text(it)]
-    entries = compacted[0]
-    assert [entry["role"] for entry in entries] == ["user", "user", "assistant", "tool"]
-    assert "Files f0 and on are being read." in first_text(entries)
-    assert first_text(entries).startswith("[stenograph] This conversation was compacted")
-    assert entries[1]["parts"][0]["text"].startswith("```dev-scene")
+    first = compacted[0]
+    assert [entry["role"] for entry in first] == ["user", "user", "assistant", "tool"]
+    assert "Files f0 and on are being read." in first_text(first)
+    assert first_text(first).startswith("[stenograph] This conversation was compacted")
+    assert first[1]["parts"][0]["text"].startswith("```dev-scene")
     # The newest round is whole, with its thoughts and its result.
-    kinds = [part["type"] for part in entries[2]["parts"]]
+    kinds = [part["type"] for part in first[2]["parts"]]
     assert kinds == ["reasoning", "text", "tool_call"]
-    assert entries[3]["parts"][0]["output"].startswith("the content of f")
+    assert first[3]["parts"][0]["output"].startswith("the content of f")
     # What the next is told begins as this one does, so that a provider's cache of it is good.
-    assert compacted[1][: len(entries)] == entries
+    assert compacted[1][: len(first)] == first
 
 
 def test_the_summing_up_is_hidden_and_no_round_of_the_budget(driven: Driven) -> None:
@@ -119,11 +123,8 @@ def test_the_summing_up_is_hidden_and_no_round_of_the_budget(driven: Driven) -> 
         " WHERE name = 'compaction'"
     )
     assert set(shown) == {("hidden", 0, False)}
-    [(request,)] = driven.rows(
-        "SELECT d.request FROM tasks k JOIN invocation_details d"
-        " ON d.invocation_id = k.selected_invocation_id WHERE k.key = 'compaction-1'"
-    )
-    system, record = json.loads(request)["entries"]
+    [(made,)] = driven.rows("SELECT selected_invocation_id FROM tasks WHERE key = 'compaction-1'")
+    system, record = entries(driven, made)
     assert (system["role"], record["role"]) == ("system", "user")
     assert "[result of read] the content of f0" in record["parts"][0]["text"]
 
