@@ -4,7 +4,7 @@ Lookup comes before authorization: what the caller may not see does not exist, w
 may not change is forbidden.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from stenograph.accounts.access import Caller
@@ -102,9 +102,32 @@ def require_full(conversation: Conversation) -> None:
         raise ForbiddenError("You may read this conversation, not change it")
 
 
-def require_open(conversation: Conversation) -> None:
-    """Raise `ConflictError` unless the conversation takes new turns."""
+def hold(tx: Tx, conversation: Conversation) -> Conversation:
+    """Hold a conversation until the transaction ends, and return it as it is now.
+
+    Raises `NotFoundError` if it was deleted since it was found.
+    """
+    row = store.hold(tx, conversation.id)
+    if row is None:
+        raise NotFoundError("Not found")
+    revision, active_turn_id, next_sequence, archived_at = row
+    return replace(
+        conversation,
+        context_revision=revision,
+        active_turn_id=active_turn_id,
+        next_sequence=next_sequence,
+        archived_at=archived_at,
+    )
+
+
+def require_workspace(conversation: Conversation) -> None:
+    """Raise `ConflictError` unless things may be changed in the conversation's workspace."""
     if conversation.workspace_state != "active":
         raise ConflictError("The workspace is not active", code="workspace_not_active")
+
+
+def require_open(conversation: Conversation) -> None:
+    """Raise `ConflictError` unless the conversation takes new turns."""
+    require_workspace(conversation)
     if conversation.archived_at is not None:
         raise ConflictError("The conversation is archived", code="conversation_archived")

@@ -4,35 +4,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
-from stenograph.conversations import access, store
+from stenograph.conversations import access, access_list, runner, store, usage
 from stenograph.conversations.access import Conversation, Workspace
+from stenograph.conversations.access_list import AccessLevel, Entry, Named
 from stenograph.conversations.limits import check_metadata, check_text
-from stenograph.errors import ConflictError, RefusedError
+from stenograph.conversations.runner import Runner
+from stenograph.conversations.usage import Context, Usage
+from stenograph.errors import ConflictError
 from stenograph.ids import new_id
-from stenograph.storage.database import Row, Tx
+from stenograph.storage.database import Tx
 
-AccessLevel: TypeAlias = Literal["full", "read", "none"]
 #: Which conversations a list holds; `working` are the living ones at the top.
 Which: TypeAlias = Literal["working", "sides", "archived", "children"]
 OrderBy: TypeAlias = Literal["public_id", "last_activity_at"]
 
-#: How many people one conversation may name.
-ENTRIES = 100
 #: The columns behind each order; row ids run in the order of making, as public ids do.
 KEYS: dict[OrderBy, tuple[str, ...]] = {
     "public_id": ("id",),
     "last_activity_at": ("last_activity_at", "id"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Named access; `who` is a public id or a handle (`@` may lead it)."""
-
-    who: str
-    level: AccessLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,40 +61,14 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What a conversation's model calls took. Prompt tokens hold the cached ones.
-
-    `cost_usd` sums the calls whose cost is known; `uncosted` is how many have none.
-    """
-
-    requests: int
-    prompt_tokens: int
-    cached_tokens: int
-    cache_write_tokens: int
-    completion_tokens: int
-    reasoning_tokens: int
-    cost_usd: float
-    uncosted: int
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What the newest model call took, and which model it was."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    provider_id: str | None
-    model_ref: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the full form of a conversation adds."""
+    """What the full form of a conversation adds. `held`: its queue stands still."""
 
-    entries: list[tuple[str, str, AccessLevel]]
+    entries: list[Named]
     usage: Usage
     context: Context | None
+    runner: Runner | None
+    held: bool
 
 
 def create(
@@ -112,13 +80,16 @@ def create(
     metadata: dict[str, Any] | None = None,
     billing_subject: str | None = None,
     answerer: str | None = None,
+    default_runner: str | None = None,
     access_default: AccessLevel = "full",
     entries: Sequence[Entry] = (),
 ) -> Conversation:
-    """Make a conversation; `answerer` is the public id or handle of who answers in it.
+    """Make a conversation; `answerer` is the public id or handle of who answers in it,
+    `default_runner` the public id of a device.
 
     Raises `ConflictError` (`workspace_not_active`, `entry_limit_reached`) or `RefusedError`
-    (`answerer_not_eligible`, `principal_not_eligible`, `validation_failed`).
+    (`answerer_not_eligible`, `runner_not_eligible`, `principal_not_eligible`,
+    `validation_failed`).
     """
     if workspace.state != "active":
         raise ConflictError("The workspace is not active", code="workspace_not_active")
@@ -126,7 +97,8 @@ def create(
     check_text("billing_subject", billing_subject or "", longest=255)
     answerer_id = None
     if answerer is not None:
-        answerer_id = _member(tx, workspace, answerer, "answerer_not_eligible")
+        (answerer_id,) = access_list.members(tx, workspace.id, [answerer], "answerer_not_eligible")
+    runner_id = None if default_runner is None else runner.require(tx, caller, default_runner)
     public_id = new_id()
     conversation_id = store.add_conversation(
         tx,
@@ -135,37 +107,14 @@ def create(
         workspace_id=workspace.id,
         creator_id=caller.principal_id,
         answerer_id=answerer_id,
+        default_runner_id=runner_id,
         title=title,
         metadata=check_metadata(metadata),
         billing_subject=billing_subject,
         access_default=access_default,
     )
-    name(tx, workspace, conversation_id, entries)
+    access_list.name(tx, workspace.id, conversation_id, entries)
     return access.find(tx, caller, workspace.public_id, public_id)
-
-
-def name(tx: Tx, workspace: Workspace, conversation_id: int, entries: Sequence[Entry]) -> None:
-    """Give named people their own level; of one named twice, the last counts."""
-    if len(entries) > ENTRIES:
-        raise ConflictError(
-            f"A conversation names at most {ENTRIES} people", code="entry_limit_reached"
-        )
-    levels = {
-        _member(tx, workspace, entry.who, "principal_not_eligible"): entry.level
-        for entry in entries
-    }
-    tx.insert_many(
-        "conversation_access",
-        ("conversation_id", "principal_id", "level"),
-        [(conversation_id, who, level) for who, level in levels.items()],
-    )
-
-
-def _member(tx: Tx, workspace: Workspace, who: str, code: str) -> int:
-    found = store.member(tx, workspace.id, who.removeprefix("@"))
-    if found is None:
-        raise RefusedError("Someone named here does not belong to this workspace", code=code)
-    return found
 
 
 def document(tx: Tx, conversation: Conversation) -> Document:
@@ -200,32 +149,37 @@ def page(
     return [Document(*row) for row in rows]
 
 
+def update(
+    tx: Tx,
+    conversation: Conversation,
+    *,
+    title: str | UnsetType | None = UNSET,
+    metadata: dict[str, Any] | UnsetType = UNSET,
+) -> None:
+    """Set the title, or all of the metadata; what is left out stays.
+
+    Raises `ForbiddenError`, `ConflictError` (`workspace_not_active`, `conversation_archived`), or
+    `RefusedError` (`validation_failed`).
+    """
+    access.require_full(conversation)
+    held = access.hold(tx, conversation)
+    access.require_open(held)
+    sets: dict[str, str | None] = {}
+    if title is not UNSET:
+        check_text("title", title or "", longest=255)
+        sets["title"] = title
+    if metadata is not UNSET:
+        sets["metadata"] = check_metadata(metadata)
+    if sets:
+        store.update(tx, held.id, updated_at=now(), **sets)
+
+
 def surroundings(tx: Tx, conversation: Conversation) -> Surroundings:
-    """Return who is named, and what the conversation's model calls took."""
-    entries = [(who, handle, level) for who, handle, level in store.entries(tx, conversation.id)]
-    last = store.last_receipt(tx, conversation.id)
+    """Return who is named, what the conversation's model calls took, and what its queue does."""
     return Surroundings(
-        entries,
-        _usage(store.usage(tx, conversation.id)),
-        None if last is None else _context(last),
-    )
-
-
-def _context(row: Row) -> Context:
-    prompt, completion, cached, provider_id, model_ref = row
-    return Context(prompt or 0, completion or 0, cached or 0, provider_id, model_ref)
-
-
-def _usage(row: Row) -> Usage:
-    requests, prompt, cached, written, completion, reasoning, cost, uncosted = row
-    # PostgreSQL sums whole numbers to decimals.
-    return Usage(
-        int(requests),
-        int(prompt),
-        int(cached),
-        int(written),
-        int(completion),
-        int(reasoning),
-        float(cost),
-        int(uncosted),
+        entries=access_list.listed(tx, conversation.id),
+        usage=usage.total(tx, conversation.id),
+        context=usage.context(tx, conversation.id),
+        runner=runner.of(tx, conversation.id),
+        held=store.is_held(tx, conversation.id),
     )

@@ -103,7 +103,7 @@ def add_member(tx: Tx, workspace_id: int, principal_id: int) -> None:
 
 
 #: Who belongs to the workspace `w`, of the active principals `p` of its organization.
-_BELONGS = (
+BELONGS = (
     "p.organization_id = w.organization_id AND p.deactivated_at IS NULL"
     " AND (w.access_mode = 'account_wide' OR p.id = w.owner_id"
     "  OR EXISTS (SELECT 1 FROM workspace_members m"
@@ -115,20 +115,9 @@ def members(tx: Tx, workspace_id: int) -> list[Row]:
     """List who belongs to a workspace: public id, handle, kind, display name."""
     return tx.rows(
         "SELECT p.public_id, p.handle, p.kind, p.display_name FROM workspaces w"
-        f" JOIN principals p ON {_BELONGS} WHERE w.id = :id ORDER BY p.id",
+        f" JOIN principals p ON {BELONGS} WHERE w.id = :id ORDER BY p.id",
         id=workspace_id,
     )
-
-
-def member(tx: Tx, workspace_id: int, name: str) -> int | None:
-    """Find someone who belongs to a workspace, by public id or handle."""
-    found = tx.value(
-        f"SELECT p.id FROM workspaces w JOIN principals p ON {_BELONGS}"
-        " WHERE w.id = :id AND (p.public_id = :name OR p.handle = :name)",
-        id=workspace_id,
-        name=name,
-    )
-    return None if found is None else int(found)
 
 
 # Conversations
@@ -173,6 +162,41 @@ def conversation_of_run(
 def lock(tx: Tx, conversation_id: int) -> None:
     """Hold the conversation until the transaction ends: before what is in it, as everywhere."""
     tx.row(f"SELECT id FROM conversations WHERE id = :id{tx.for_update}", id=conversation_id)
+
+
+def hold(tx: Tx, conversation_id: int) -> Row | None:
+    """As `lock`, and return what changes: context revision, active turn, next event, archival.
+
+    None: it was deleted.
+    """
+    return tx.row(
+        "SELECT context_revision, active_turn_id, next_sequence, archived_at FROM conversations"
+        f" WHERE id = :id AND deleted_at IS NULL{tx.for_update}",
+        id=conversation_id,
+    )
+
+
+def update(tx: Tx, conversation_id: int, **columns: object) -> None:
+    """Set columns of a conversation."""
+    sets = ", ".join(f"{name} = :{name}" for name in columns)
+    tx.run(f"UPDATE conversations SET {sets} WHERE id = :id", id=conversation_id, **columns)
+
+
+def is_held(tx: Tx, conversation_id: int) -> bool:
+    """Tell whether the queue stands still: its head is blocked, or the run before it is held."""
+    return bool(
+        tx.value(
+            "SELECT 1 FROM inputs WHERE conversation_id = :id AND consumed_at IS NULL"
+            " AND state = 'blocked' LIMIT 1",
+            id=conversation_id,
+        )
+        or tx.value(
+            "SELECT 1 FROM conversations c JOIN turns t ON t.id = c.active_turn_id"
+            " JOIN runs r ON r.variant_id = t.active_variant_id"
+            " WHERE c.id = :id AND r.status IN ('paused', 'needs_attention')",
+            id=conversation_id,
+        )
+    )
 
 
 _DOCUMENT = (
@@ -251,38 +275,6 @@ def conversations(
         principal_id=principal_id,
         limit=limit,
         **params,
-    )
-
-
-def entries(tx: Tx, conversation_id: int) -> list[Row]:
-    """List the named access of a conversation: public id, handle, level."""
-    return tx.rows(
-        "SELECT p.public_id, p.handle, a.level FROM conversation_access a"
-        " JOIN principals p ON p.id = a.principal_id WHERE a.conversation_id = :id ORDER BY p.id",
-        id=conversation_id,
-    )
-
-
-def usage(tx: Tx, conversation_id: int) -> Row:
-    """Sum a conversation's receipts: count, prompt, cached, cache writes, completion, reasoning,
-    cost, and how many have no cost."""
-    row = tx.row(
-        "SELECT count(*), COALESCE(sum(prompt_tokens), 0), COALESCE(sum(cached_tokens), 0),"
-        " COALESCE(sum(cache_write_tokens), 0), COALESCE(sum(completion_tokens), 0),"
-        " COALESCE(sum(reasoning_tokens), 0), COALESCE(sum(cost_usd), 0.0),"
-        " count(*) - count(cost_usd) FROM usage_receipts WHERE conversation_id = :id",
-        id=conversation_id,
-    )
-    assert row is not None
-    return row
-
-
-def last_receipt(tx: Tx, conversation_id: int) -> Row | None:
-    """Return the newest receipt: prompt, completion, cached tokens, provider, model."""
-    return tx.row(
-        "SELECT prompt_tokens, completion_tokens, cached_tokens, provider_id, model_ref"
-        " FROM usage_receipts WHERE conversation_id = :id ORDER BY id DESC LIMIT 1",
-        id=conversation_id,
     )
 
 

@@ -82,6 +82,21 @@ def set_reasoning(
     )
 
 
+def set_reference(tx: Tx, variant_id: int, reference: str) -> None:
+    """Write what a side's snapshot refers to; retention leaves it."""
+    tx.run(
+        "INSERT INTO variant_details (variant_id, reference) VALUES (:id, :reference)"
+        " ON CONFLICT (variant_id) DO UPDATE SET reference = excluded.reference",
+        id=variant_id,
+        reference=reference,
+    )
+
+
+def public_id(tx: Tx, variant_id: int | None) -> str:
+    """Return the public id of a candidate."""
+    return str(tx.value("SELECT public_id FROM variants WHERE id = :id", id=variant_id))
+
+
 def copy_details(tx: Tx, source_id: int, variant_id: int) -> None:
     """Give an adopted candidate the texts of its original."""
     tx.run(

@@ -11,7 +11,9 @@ from stenograph.accounts.access import Caller
 from stenograph.http import docs_page, errors, health
 from stenograph.http.agent_api import approvals as run_approvals
 from stenograph.http.agent_api import (
+    conversation_changes,
     conversations,
+    forks,
     inputs,
     reasoning,
     runs,
@@ -51,6 +53,8 @@ V3_PREFIX = "/v3"
 AGENT_API: list[Sequence[Route]] = [
     workspaces.routes,
     conversations.routes,
+    conversation_changes.routes,
+    forks.routes,
     conversation_events.routes,
     inputs.routes,
     turns.routes,

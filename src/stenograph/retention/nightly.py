@@ -87,6 +87,8 @@ def once(database: Database, stop: threading.Event, *also: Callable[[Tx], object
         return
     if expired:
         _log.info("events_expired", events=expired)
+    if done.reaped:
+        _log.info("reaped", conversations=done.reaped, erased=done.erased)
     for report in done.reports:
         if report.days is not None:
             _log.info(

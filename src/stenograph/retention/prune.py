@@ -16,6 +16,7 @@ from stenograph.clock import DAY, now
 from stenograph.conversations import store as conversations
 from stenograph.errors import InvalidInputError
 from stenograph.retention import store
+from stenograph.retention.reap import TOUCHED, reap
 from stenograph.retention.store import Due, Organization
 from stenograph.storage.database import Database, Tx
 
@@ -44,10 +45,12 @@ class PruneReport:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A whole prune. `erased`: the deleted bytes are gone from the files as well."""
+    """A whole prune. `erased`: the deleted bytes are gone from the files as well; `reaped`: how
+    many conversations went that had been deleted."""
 
     reports: list[PruneReport]
     erased: bool
+    reaped: int = 0
 
 
 def prune(
@@ -59,6 +62,8 @@ def prune(
     progress: Progress | None = None,
 ) -> Pruned:
     """Prune every organization by its own policy, or those details that are `older_than_days`.
+
+    Conversations that were deleted long enough ago are destroyed first (`reap`), everywhere.
 
     An age that is asked for counts from the end of the work; by policy, the details of an imported
     log age from its import where that was later.
@@ -73,11 +78,15 @@ def prune(
         found = [o for o in store.organizations(tx) if organization in (None, o.slug)]
     if organization is not None and not found:
         raise InvalidInputError(f"There is no organization {organization}")
+    reaped = reap(database, progress)
+    more = reaped.conversations > 0 or reaped.pieces > 0
     reports = [_organization(database, o, older_than_days, progress) for o in found]
     if rewrite is None:
-        rewrite = any(report.runs or report.direct_replies for report in reports)
+        rewrite = more or any(report.runs or report.direct_replies for report in reports)
+    touched = dict.fromkeys((*store.TOUCHED, *(TOUCHED if more else ())))
     # Also when nothing went: a prune that was killed has left bytes in the log.
-    return Pruned(reports, database.scrub(store.TOUCHED if rewrite else ()))
+    erased = database.scrub(tuple(touched) if rewrite else ())
+    return Pruned(reports, erased, reaped.conversations)
 
 
 def _organization(

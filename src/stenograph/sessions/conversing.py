@@ -49,30 +49,32 @@ def catch_up(tx: Tx, conversation_id: int) -> None:
 
     A message of the role system or tool has a step and is in no feed, which knows neither role.
     """
-    for turn_id, variant_id, position, kind, role, content, at in turns.unheard(
-        tx, conversation_id
-    ):
-        asks = kind == "direct_reply"
-        part, source = _STEPS.get("user" if asks else role, ("system", "system"))
-        turns.insert_step(
-            tx,
-            conversation_id,
-            part,
-            turn_id,
-            variant_id,
-            content if part == "system" else None,
-            at,
-            source=source,
-        )
-        if part == "system":
-            continue
-        speaker: Literal["user", "assistant"] = "user" if part == "prompt" else "assistant"
-        item: messages.Kind = "prompt" if position == 0 and speaker == "user" else "message"
-        messages.append(
-            tx, conversation_id, Message(item, speaker, turn_id, variant_id, created_at=at)
-        )
-        if asks:
+    for row in turns.unheard(tx, conversation_id):
+        place(tx, conversation_id, *row)
+        if row[3] == "direct_reply":
             store.resume(tx, conversation_id)
+
+
+def place(
+    tx: Tx,
+    conversation_id: int,
+    turn_id: int,
+    variant_id: int,
+    position: int,
+    kind: str,
+    role: str,
+    content: str | None,
+    at: int,
+) -> None:
+    """Give what opened a turn its step, and its row of the feed."""
+    part, source = _STEPS.get("user" if kind == "direct_reply" else role, ("system", "system"))
+    text = content if part == "system" else None
+    turns.insert_step(tx, conversation_id, part, turn_id, variant_id, text, at, source=source)
+    if part == "system":
+        return
+    speaker: Literal["user", "assistant"] = "user" if part == "prompt" else "assistant"
+    item: messages.Kind = "prompt" if position == 0 and speaker == "user" else "message"
+    messages.append(tx, conversation_id, Message(item, speaker, turn_id, variant_id, created_at=at))
 
 
 def take_steers(tx: Tx, conversation_id: int, turn_id: int, variant_id: int) -> None:

@@ -1,33 +1,27 @@
-"""Conversations: listing, making and reading them."""
+"""Conversations: listing, making, reading and naming them."""
 
-from typing import Any
+from collections.abc import Sequence
 
-import msgspec
-
-from stenograph import clock
 from stenograph.conversations import access
 from stenograph.conversations import conversation as conversations
-from stenograph.conversations.access import Conversation
-from stenograph.conversations.conversation import KEYS, Document, Entry, OrderBy, Usage, Which
-from stenograph.conversations.input import LIMIT
+from stenograph.conversations.access_list import Entry
+from stenograph.conversations.conversation import KEYS, OrderBy, Which
 from stenograph.errors import RefusedError
-from stenograph.http import idempotency, paging
+from stenograph.http import idempotency
 from stenograph.http.agent_api import wire
 from stenograph.http.agent_api.common import (
     AFTER,
     ORDER,
     PAGE,
     C,
-    Mask,
-    cost,
     key_after,
     mask,
-    moment,
     next_page,
 )
+from stenograph.http.agent_api.conversation_document import document, line
 from stenograph.http.context import Ctx
 from stenograph.http.parameters import Choice, Flag
-from stenograph.http.route import Answer, Route, get, post
+from stenograph.http.route import Answer, Route, get, patch, post
 from stenograph.sessions import conversing
 from stenograph.storage.database import Tx
 
@@ -38,90 +32,6 @@ ORDER_BY: Choice[OrderBy] = Choice(
     default="public_id",
     about="By creation, or by when something last happened.",
 )
-
-
-def _line(found: Document, cover: Mask) -> dict[str, Any]:
-    parent = None
-    if found.parent is not None:
-        parent = wire.Parent(
-            public_id=found.parent,
-            spawn_node_key=found.spawn_key,
-            label=cover.text(found.label),
-        )
-    return {
-        "public_id": found.public_id,
-        "title": cover.text(found.title),
-        "answering_user_public_id": found.answerer,
-        "archived_at": moment(found.archived_at),
-        "billing_subject": cover.text(found.billing_subject),
-        "parent": parent,
-        "forked_from_turn_public_id": found.forked_from_turn,
-        "forked_from_variant_public_id": found.forked_from_variant,
-        "source_conversation_public_id": found.source,
-        "side": bool(found.side),
-        "active_turn_public_id": found.active_turn,
-        "context_revision": found.context_revision,
-        "last_activity_at": clock.iso_seconds(found.last_activity_at),
-        "created_at": clock.iso_seconds(found.created_at),
-        "updated_at": clock.iso_seconds(found.updated_at),
-    }
-
-
-def document(ctx: Ctx, tx: Tx, found: Conversation) -> wire.ConversationAnswer:
-    """Write a conversation in full."""
-    facts = conversations.document(tx, found)
-    around = conversations.surroundings(tx, found)
-    cover = mask(ctx, tx, [found.id])
-    context = None
-    if around.context is not None:
-        last = around.context
-        named = [name for name in (last.provider_id, last.model_ref) if name]
-        context = wire.Context(
-            used_tokens=last.prompt_tokens + last.completion_tokens,
-            input_tokens=last.prompt_tokens,
-            output_tokens=last.completion_tokens,
-            cache_read_tokens=last.cached_tokens,
-            window_tokens=None,
-            used_percent=None,
-            as_of_model=cover.text("/".join(named) or None),
-        )
-    return wire.ConversationAnswer(
-        conversation=wire.Conversation(
-            **_line(facts, cover),
-            metadata=cover.json(msgspec.json.decode(facts.metadata)),
-            memory_context=None,
-            input_queue=wire.InputQueue(limit=LIMIT, held=False),
-            latest_event_cursor=paging.event_cursor(facts.next_sequence - 1),
-            context=context,
-            usage_summary=_usage(around.usage),
-            default_runner=None,
-            access=wire.Access(
-                default=facts.access_default,
-                entries=[
-                    wire.AccessEntry(user_public_id=who, handle=handle, level=level)
-                    for who, handle, level in around.entries
-                ],
-            ),
-        )
-    )
-
-
-def _usage(found: Usage) -> wire.UsageSummary:
-    prompt, cached = found.prompt_tokens, found.cached_tokens
-    return wire.UsageSummary(
-        request_count=found.requests,
-        input_tokens=prompt,
-        cache_read_tokens=cached,
-        uncached_input_tokens=max(prompt - cached, 0),
-        cache_creation_tokens=found.cache_write_tokens,
-        cache_hit_rate=round(cached / prompt, 4) if prompt else None,
-        output_tokens=found.completion_tokens,
-        reasoning_tokens=found.reasoning_tokens,
-        total_tokens=prompt + found.completion_tokens,
-        cost_amount=cost(found.cost_usd),
-        cost_complete=not found.uncosted,
-        cost_unit="usd",
-    )
 
 
 async def _listed(
@@ -149,7 +59,7 @@ async def _listed(
         last = found[limit - 1].key(by) if len(found) > limit else None
         cover = mask(ctx, tx, [one.id for one in found])
         return wire.Conversations(
-            conversations=[wire.ConversationLine(**_line(one, cover)) for one in found[:limit]],
+            conversations=[wire.ConversationLine(**line(one, cover)) for one in found[:limit]],
             pagination=next_page(order, KEYS[by], last),
         )
 
@@ -225,8 +135,9 @@ async def create_conversation(ctx: Ctx, workspace: str) -> Answer:
                 metadata=new.metadata,
                 billing_subject=new.billing_subject,
                 answerer=new.answering_user_public_id,
+                default_runner=new.default_runner_executor_public_id,
                 access_default=named.default,
-                entries=[_entry(entry) for entry in named.entries],
+                entries=entries(named.entries),
             )
             conversing.begin(tx, ctx.caller, made.id)
             return made.public_id, document(ctx, tx, made)
@@ -241,10 +152,13 @@ async def create_conversation(ctx: Ctx, workspace: str) -> Answer:
 
 def _check(new: wire.NewConversation) -> None:
     """Refuse what this server has nothing for."""
-    if new.default_runner_executor_public_id is not None:
-        raise RefusedError("There is no such runner", code="runner_not_eligible")
     if new.memory_context is not None:
         raise RefusedError("This server keeps no memory documents; leave memory_context out")
+
+
+def entries(new: Sequence[wire.NewEntry]) -> list[Entry]:
+    """Read named access. Raises `RefusedError` (`principal_not_eligible`) if one names nobody."""
+    return [_entry(one) for one in new]
 
 
 def _entry(new: wire.NewEntry) -> Entry:
@@ -265,10 +179,37 @@ async def get_conversation(ctx: Ctx, workspace: str, conversation: str) -> wire.
     )
 
 
+@patch(
+    C,
+    id="updateConversation",
+    tag="Conversations",
+    body=wire.ConversationChangeBody,
+    answer=wire.ConversationAnswer,
+    errors={
+        409: "`conversation_archived` or `workspace_not_active`.",
+        422: "`validation_failed`.",
+    },
+)
+async def update_conversation(
+    ctx: Ctx, workspace: str, conversation: str
+) -> wire.ConversationAnswer:
+    """Set the title, or all of the metadata; what you leave out stays as it is."""
+
+    def act(tx: Tx) -> wire.ConversationAnswer:
+        found = access.find(tx, ctx.caller, workspace, conversation)
+        access.require_full(found)
+        new = ctx.body(wire.ConversationChangeBody).conversation
+        conversations.update(tx, found, title=new.title, metadata=new.metadata)
+        return document(ctx, tx, found)
+
+    return await ctx.write(act)
+
+
 routes: list[Route] = [
     list_conversations,
     list_archived,
     list_children,
     create_conversation,
     get_conversation,
+    update_conversation,
 ]

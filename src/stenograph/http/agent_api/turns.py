@@ -1,7 +1,7 @@
 """Turns of a conversation, its own and inherited."""
 
 from stenograph import clock
-from stenograph.conversations import access
+from stenograph.conversations import access, side
 from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
 from stenograph.conversations.access import Conversation
@@ -43,7 +43,8 @@ def _write(
     cover = mask(ctx, tx, [conversation.id])
     shown = variants.shown(tx, [one.turn for one in listed])
     runs = summary.of(tx, [v for found in shown.values() for v in found], cover.cut)
-    return [_turn(one, shown.get(one.turn.id, []), runs, cover) for one in listed]
+    snapshots = side.references(tx, conversation)
+    return [_turn(one, shown.get(one.turn.id, []), runs, cover, snapshots) for one in listed]
 
 
 def _turn(
@@ -51,6 +52,7 @@ def _turn(
     shown: list[variants.Variant],
     runs: dict[int, summary.Summary],
     cover: Mask,
+    snapshots: set[int],
 ) -> wire_turns.Turn:
     turn = listed.turn
     active = next((v for v in shown if v.id == turn.active_variant_id), None)
@@ -68,6 +70,7 @@ def _turn(
         origin=turn.origin,
         answering_user_public_id=listed.answerer,
         speaker=speaker(listed.speaker),
+        reference=turn.id in snapshots,
         active_variant=None if active is None else write_variant(active, runs, cover),
         running_variant=None if running is None else write_variant(running, runs, cover),
         created_at=clock.iso_seconds(turn.created_at),

@@ -3,7 +3,7 @@ a default is left out when it has it. Moments are ISO 8601 in UTC, whole seconds
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 Visibility: TypeAlias = Literal["visible", "excluded_from_context", "hidden"]
 Level: TypeAlias = Literal["full", "read", "none"]
@@ -110,6 +110,35 @@ class WorkspaceBody(Struct):
     workspace: NewWorkspace
 
 
+class WorkspaceChange(Struct):
+    """What to set of a workspace; what is left out stays. `members` are all there are, beside the
+    owner."""
+
+    lock_version: int
+    name: str | UnsetType = UNSET
+    access_mode: Literal["private", "account_wide"] | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+    members: list[str] | UnsetType = UNSET
+
+
+class WorkspaceChangeBody(Struct):
+    """The body that changes a workspace."""
+
+    workspace: WorkspaceChange
+
+
+class WorkspaceVersion(Struct):
+    """Which version of a workspace you mean."""
+
+    lock_version: int
+
+
+class WorkspaceVersionBody(Struct):
+    """The body that archives or restores a workspace."""
+
+    workspace: WorkspaceVersion
+
+
 # Conversations
 
 
@@ -197,6 +226,13 @@ class Access(Shape, kw_only=True):
     entries: list[AccessEntry]
 
 
+class DefaultRunner(Shape, kw_only=True):
+    """The device whose tools a conversation's agents use."""
+
+    executor_public_id: str
+    name: str
+
+
 class Conversation(ConversationLine, kw_only=True):
     """A conversation in full."""
 
@@ -206,7 +242,7 @@ class Conversation(ConversationLine, kw_only=True):
     latest_event_cursor: str
     context: Context | None
     usage_summary: UsageSummary
-    default_runner: None
+    default_runner: DefaultRunner | None
     access: Access
 
 
@@ -254,6 +290,44 @@ class ConversationBody(Struct):
     """The body that makes a conversation."""
 
     conversation: NewConversation
+
+
+class ConversationChange(Struct):
+    """What to set of a conversation; what is left out stays."""
+
+    title: str | UnsetType | None = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+
+
+class ConversationChangeBody(Struct):
+    """The body that changes a conversation."""
+
+    conversation: ConversationChange
+
+
+class WholeAccess(Struct):
+    """Who may do what from now on: `default` for everyone who is not in `entries`."""
+
+    default: Level
+    entries: list[NewEntry] = []
+
+
+class AccessBody(Struct):
+    """The body that replaces an access list."""
+
+    access: WholeAccess
+
+
+class NewRunner(Struct):
+    """The device to use; null: none."""
+
+    executor_public_id: str | None
+
+
+class DefaultRunnerBody(Struct):
+    """The body that chooses a default runner."""
+
+    default_runner: NewRunner
 
 
 # Events

@@ -195,7 +195,7 @@ class VariantBody(Struct):
 
 
 class Turn(Shape, kw_only=True):
-    """One slot of a conversation."""
+    """One slot of a conversation; `reference`: a side's snapshot of what was under way."""
 
     public_id: str
     input_public_id: str | None = None
@@ -209,6 +209,7 @@ class Turn(Shape, kw_only=True):
     origin: str
     answering_user_public_id: str | None = None
     speaker: Speaker | None = None
+    reference: bool = False
     active_variant: Variant | None = None
     running_variant: Variant | None = None
     created_at: str
