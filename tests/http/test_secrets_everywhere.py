@@ -79,8 +79,10 @@ class Reader:
         match parameter:
             case "orgId":
                 return ["default"]
-            case "reasonId":
+            case "reasonId" | "mcpServerId":
                 return self.listed(at, "items", "id")
+            case "provider":
+                return ["openai"]
             case "sessionId":
                 return self.listed(f"{at}?first=200", "items", "session_id")
             case "name":
