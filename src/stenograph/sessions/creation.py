@@ -12,8 +12,8 @@ from stenograph.accounts.access import Caller
 from stenograph.clock import now
 from stenograph.conversations import store as conversations
 from stenograph.conversations import workspace
-from stenograph.errors import ConflictError
-from stenograph.sessions import secret, store, store_reasons
+from stenograph.errors import ConflictError, InvalidInputError
+from stenograph.sessions import secret, store, store_ephemeral, store_reasons
 from stenograph.sessions.reason import Reason
 from stenograph.sessions.session import Mode
 from stenograph.storage.database import Tx
@@ -22,6 +22,8 @@ from stenograph.storage.database import Tx
 RECORDED = "Recorded sessions"
 #: The workspace of Reasons; each of its conversations has an access list of its own.
 REASONS = "Reasons"
+#: Who keeps the files of a session in an ephemeral workspace: whoever asked for it.
+_OWNERSHIP = "externally-managed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,12 @@ class NewSession:
 
 
 def create(tx: Tx, caller: Caller, new: NewSession) -> int:
-    """Make a session and return its row id. With an `agent` it is one that is recorded."""
+    """Make a session and return its row id. With an `agent` it is one that is recorded.
+
+    Raises `InvalidInputError` or `ConflictError` where an ephemeral workspace does not admit it.
+    """
     at = now()
+    _admit(tx, caller, new)
     name, default = (RECORDED, "full") if new.reason is None else (REASONS, "none")
     conversation_id = conversations.add_conversation(
         tx,
@@ -80,10 +86,47 @@ def create(tx: Tx, caller: Caller, new: NewSession) -> int:
         created_at=at,
         started_at=at,
     )
+    store_ephemeral.consume(tx, caller.organization_id, conversation_id)
     secret.give(tx, conversation_id, new.secrets)
     if new.reason is not None:
         store_reasons.copy_shares(tx, new.reason.id, conversation_id)
     return conversation_id
+
+
+def _admit(tx: Tx, caller: Caller, new: NewSession) -> None:
+    """Check that a session may begin: in an ephemeral workspace exactly one, of its mode.
+
+    One that is recorded may be ephemeral anywhere. Raises `InvalidInputError` or `ConflictError`
+    (`ephemeral_workspace_…`, `ephemeral_requires_external_workspace`).
+    """
+    live = new.agent is None
+    row = store_ephemeral.of(tx, caller.organization_id)
+    if row is None:
+        if live and new.mode == "ephemeral":
+            raise ConflictError(
+                "An ephemeral session runs in an ephemeral workspace, with its key",
+                code="ephemeral_workspace_required",
+            )
+        return
+    conversation_id, retired_at = row
+    if retired_at is not None:
+        raise ConflictError("The workspace was retired", code="ephemeral_workspace_retired")
+    if new.mode != "ephemeral":
+        raise InvalidInputError(
+            "Here sessions are ephemeral", code="ephemeral_workspace_mode_required"
+        )
+    if new.key is None:
+        raise InvalidInputError(
+            "A session here needs an idempotency_key",
+            code="ephemeral_workspace_idempotency_key_required",
+        )
+    if live and new.options.get("workspace_ownership") != _OWNERSHIP:
+        raise InvalidInputError(
+            f"Here workspace_ownership is {_OWNERSHIP}",
+            code="ephemeral_requires_external_workspace",
+        )
+    if conversation_id is not None:
+        raise ConflictError("The workspace had its session", code="ephemeral_workspace_consumed")
 
 
 def key(text: str, profile: Any, target: Any) -> Key:
