@@ -35,7 +35,7 @@ from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.request import Message
 from stenograph.engine.models.windows import window
 from stenograph.engine.rounds import Round
-from stenograph.engine.summaries import Extent
+from stenograph.engine.summaries import Extent, view
 from stenograph.engine.summing import request
 from stenograph.engine.work import Work, hold, load
 from stenograph.errors import StenographError
@@ -124,7 +124,7 @@ def question(
     except StenographError as error:
         return Failure(error.code, error.message)
     size = window(whom[0], work.variant.prompt)
-    told = history.units(tx, work, _END if due is None else due.position)
+    told = history.units(tx, view(work), _END if due is None else due.position)
     by_itself = due is not None and given is None
     parts = fitting.split(told, int(size * KEPT) if by_itself else 0)
     if not any(unit.kind != "summary" for unit in parts.replaced):
@@ -173,7 +173,7 @@ def _extent(tx: Tx, work: Work, parts: Split, before: int) -> Extent:
     kept = [unit for unit in parts.kept if unit.kind == "turn"]
     own = [unit for unit in parts.kept if unit.kind in ("round", "steer")]
     gone = sum(unit.kind == "round" for unit in parts.replaced)
-    former = summaries.newest(tx, work, before)
+    former = summaries.newest(tx, view(work), before)
     counted = former is not None and former.variant_id == work.variant.id
     return Extent(
         turn=kept[0].at if kept else work.turn.position,

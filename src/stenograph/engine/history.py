@@ -26,8 +26,7 @@ from stenograph.engine.models.request import (
     system,
     user,
 )
-from stenograph.engine.summaries import Summary
-from stenograph.engine.work import Work
+from stenograph.engine.summaries import Summary, View
 from stenograph.storage.database import Row, Tx
 
 _PAGE = 200
@@ -97,25 +96,20 @@ class Unit:
     behind: int = 0
 
 
-def messages(tx: Tx, work: Work, before: int) -> tuple[Message, ...]:
-    """Return what a model call of a candidate is told; `before` is its place in the trajectory."""
-    return flat(units(tx, work, before))
-
-
 def flat(told: Sequence[Unit]) -> tuple[Message, ...]:
     """Return the messages of units."""
     return tuple(message for unit in told for message in unit.messages)
 
 
-def units(tx: Tx, work: Work, before: int) -> tuple[Unit, ...]:
-    """As `messages`, in units."""
+def units(tx: Tx, seen: View, before: int) -> tuple[Unit, ...]:
+    """Return what a model call is told; `before` is its place in the trajectory."""
     told: list[Unit] = []
-    if work.instructions:
-        told.append(Unit("system", (system(work.instructions),)))
-    summary = summaries.newest(tx, work, before)
+    if seen.instructions:
+        told.append(Unit("system", (system(seen.instructions),)))
+    summary = summaries.newest(tx, seen, before)
     if summary is not None:
         told.append(Unit("summary", (summary.message,)))
-    for chunk in _earlier(tx, work, after=-1 if summary is None else summary.extent.turn - 1):
+    for chunk in _earlier(tx, seen, after=-1 if summary is None else summary.extent.turn - 1):
         shown = _shown(tx, chunk)
         said = _said(tx, [candidate.id for _, candidate in shown])
         for turn, candidate in shown:
@@ -123,10 +117,10 @@ def units(tx: Tx, work: Work, before: int) -> tuple[Unit, ...]:
             found = tuple(_turn(turn, candidate, said, parts))
             if found:
                 told.append(_earlier_turn(turn, found, parts, summary))
-    said = _said(tx, [work.variant.id])
-    if work.variant.prompt is not None:
-        told.append(Unit("prompt", (user(work.variant.prompt),)))
-    told.extend(_entries(said, work.variant.id, before, summary))
+    if seen.prompt is not None:
+        told.append(Unit("prompt", (user(seen.prompt),)))
+    said = _said(tx, [seen.variant_id])
+    told.extend(_entries(said, seen.variant_id, before, summary))
     return tuple(told)
 
 
@@ -142,11 +136,9 @@ def _earlier_turn(
     return Unit("turn", told, turn.position, last.task_id, last.used, behind)
 
 
-def _earlier(tx: Tx, work: Work, after: int) -> Iterator[list[Turn]]:
+def _earlier(tx: Tx, seen: View, after: int) -> Iterator[list[Turn]]:
     while True:
-        listed = turns.window(
-            tx, work.conversation, after=after, before=work.turn.position, limit=_PAGE
-        )
+        listed = turns.window(tx, seen.conversation, after=after, before=seen.position, limit=_PAGE)
         yield [it.turn for it in listed if it.turn.visibility == "visible"]
         if len(listed) < _PAGE:
             return

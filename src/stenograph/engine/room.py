@@ -14,6 +14,7 @@ from stenograph.engine.choice import Choice, Failure, failure_of
 from stenograph.engine.fitting import FULL, KEPT
 from stenograph.engine.models.request import Message, Reasoning
 from stenograph.engine.models.windows import window
+from stenograph.engine.summaries import view
 from stenograph.engine.work import Work
 from stenograph.events.journal import Event, append
 from stenograph.runs import approval
@@ -75,7 +76,7 @@ def prepare(
     """Return what a round (`key`; None: a direct reply) at a place is to be asked with, or the
     failure if it is too long and nothing can be left out."""
     size = window(choice.id, work.variant.prompt)
-    told = fitting.shortened(history.units(tx, work, position), size)
+    told = fitting.shortened(history.units(tx, view(work), position), size)
     measured = fitting.measure(told)
     counted = measured is None or not store_compaction.was_trimmed(tx, measured)
     tokens = fitting.total(told, counted=counted)

@@ -9,6 +9,49 @@ NAME = "compaction"
 _MADE = f"k.kind = 'model_task' AND k.name = '{NAME}'"
 
 
+# Conversations
+
+
+def conversation(tx: Tx, conversation_id: int) -> Row:
+    """Return what a `Conversation` has, its level apart, of one that the caller may drive."""
+    row = tx.row(
+        "SELECT c.id, c.public_id, c.workspace_id, w.state, c.creator_id, c.answerer_id,"
+        " EXISTS (SELECT 1 FROM ancestries a WHERE a.conversation_id = c.id), c.side,"
+        " c.context_revision, c.active_turn_id, c.next_sequence, c.archived_at"
+        " FROM conversations c JOIN workspaces w ON w.id = c.workspace_id WHERE c.id = :id",
+        id=conversation_id,
+    )
+    assert row is not None
+    return row
+
+
+def facts(tx: Tx, conversation_id: int) -> Row:
+    """Return a session's model and options (JSON) and the instructions of its Reason; nulls for a
+    conversation that is no session."""
+    row = tx.row(
+        "SELECT s.model, s.options, r.instructions FROM conversations c"
+        " LEFT JOIN sessions s ON s.conversation_id = c.id"
+        " LEFT JOIN reasons r ON r.id = s.reason_id"
+        " WHERE c.id = :id",
+        id=conversation_id,
+    )
+    assert row is not None
+    return row
+
+
+def newest_candidate(tx: Tx, conversation_id: int) -> tuple[str, bool] | None:
+    """Return the candidate that the newest turn shows which a model answers, and whether it is
+    still under way."""
+    row = tx.row(
+        "SELECT v.public_id, v.status IN ('pending', 'running') FROM turns t"
+        " JOIN variants v ON v.id = t.active_variant_id WHERE t.conversation_id = :id"
+        " AND v.source IN ('run', 'inference') AND t.deleted_at IS NULL"
+        " ORDER BY t.position DESC LIMIT 1",
+        id=conversation_id,
+    )
+    return None if row is None else (str(row[0]), bool(row[1]))
+
+
 # Steps
 
 
@@ -144,6 +187,17 @@ def asked_for(tx: Tx, run_id: int) -> str | None:
         run_id=run_id,
     )
     return None if found is None else str(found)
+
+
+def is_open(tx: Tx, run_id: int) -> bool:
+    """Tell whether a compaction of a run waits, or is being made."""
+    return bool(
+        tx.value(
+            f"SELECT 1 FROM tasks k WHERE k.run_id = :id AND {_MADE}"
+            " AND k.status IN ('queued', 'running') LIMIT 1",
+            id=run_id,
+        )
+    )
 
 
 def count(tx: Tx, run_id: int) -> int:

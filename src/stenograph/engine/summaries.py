@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from stenograph.clock import now
+from stenograph.conversations.access import Conversation
 from stenograph.engine import store_compaction as store
 from stenograph.engine.models.request import Message, aside
 from stenograph.engine.work import Work
@@ -18,6 +19,29 @@ from stenograph.storage.database import Tx
 
 #: What the step says; its observation holds the summary.
 COMPACTED = "Context compacted"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """From where a conversation is told: behind the turns before `position`, within a candidate
+    (row id; 0: none) and its prompt."""
+
+    conversation: Conversation
+    position: int
+    variant_id: int
+    prompt: str | None
+    instructions: str | None
+
+
+def view(work: Work) -> View:
+    """Return from where a candidate is answered."""
+    return View(
+        work.conversation,
+        work.turn.position,
+        work.variant.id,
+        work.variant.prompt,
+        work.instructions,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +97,13 @@ class _Rest(msgspec.Struct):
     extra: _Extra = msgspec.field(default_factory=_Extra)
 
 
-def newest(tx: Tx, work: Work, before: int) -> Summary | None:
-    """Return the summary with which a request of a candidate begins; `before` is the place of the
-    model call. One in an inherited turn counts too, as long as this conversation shows the turn."""
-    conversation = work.conversation
-    row = store.newest(tx, conversation.id, work.variant.id, work.turn.position, before) or (
+def newest(tx: Tx, seen: View, before: int) -> Summary | None:
+    """Return the summary with which a request begins; `before` is the place of the model call.
+
+    One in an inherited turn counts too, as long as this conversation shows the turn.
+    """
+    conversation = seen.conversation
+    row = store.newest(tx, conversation.id, seen.variant_id, seen.position, before) or (
         store.inherited(tx, conversation.id) if conversation.is_fork else None
     )
     if row is None:

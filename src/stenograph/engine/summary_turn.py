@@ -1,6 +1,8 @@
 """What follows when a turn that only sums up has its end: the session stands as it did before, or
 answers what was said meanwhile."""
 
+from typing import Literal
+
 from stenograph.clock import now
 from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
@@ -12,7 +14,7 @@ from stenograph.sessions import store as sessions
 from stenograph.sessions.activity import STATUS
 from stenograph.storage.database import Tx
 
-KIND = "compaction_summary"
+KIND: Literal["compaction_summary"] = "compaction_summary"
 
 
 def leave(tx: Tx, work: Work) -> None:
