@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
@@ -106,9 +107,15 @@ def sample(touched: Path | None = None) -> MCPServer:
 @asynccontextmanager
 async def on_loopback(server: MCPServer) -> AsyncIterator[str]:
     """Serve it over streamable HTTP; gives its URL."""
+    async with served(server.streamable_http_app()) as url:
+        yield url
+
+
+@asynccontextmanager
+async def served(app: Any) -> AsyncIterator[str]:
+    """Serve an ASGI application; gives the URL of its `/mcp`."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    app = server.streamable_http_app()
     config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1)
     running = uvicorn.Server(config)
     task = asyncio.create_task(running.serve([listening]))

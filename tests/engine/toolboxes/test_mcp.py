@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from engine.driving import Driven, scene
-from engine.toolboxes.sample_server import on_loopback, sample
+from engine.toolboxes.sample_server import on_loopback, sample, served
 from people import Org, make_org
 from stenograph import logs
 from stenograph.accounts import mcp_server
@@ -396,6 +398,92 @@ def test_calls_share_a_process_which_ends_when_it_is_idle_and_when_all_ends(room
 
     room.use(act)
     assert not is_running(processes[0])
+
+
+class Forgetful:
+    """A server of 2025-06-18 over HTTP, by hand: it knows the session it was last asked for, and
+    forgets it when told to."""
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.known: str | None = None
+        self.called: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await receive()
+            return
+        asked = Request(scope, receive)
+        message = await asked.json() if asked.method == "POST" else {}
+        await self.answer(asked, message)(scope, receive, send)
+
+    def answer(self, asked: Request, message: dict[str, Any]) -> Response:
+        method = message.get("method")
+        if asked.method != "POST":
+            return Response(status_code=405)
+        if method == "initialize":
+            self.sessions += 1
+            self.known = f"s{self.sessions}"
+            result = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "forgetful", "version": "1"},
+            }
+        elif asked.headers.get("mcp-session-id") != self.known or method == "server/discover":
+            return Response(status_code=404)
+        elif "id" not in message:
+            return Response(status_code=202)
+        elif method == "tools/list":
+            result = {"tools": [{"name": "call", "inputSchema": {"type": "object"}}]}
+        else:
+            self.called.append(f"{method} by {self.known}")
+            result = {"content": [{"type": "text", "text": f"by {self.known}"}]}
+        headers = {"mcp-session-id": self.known or ""}
+        body = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        return JSONResponse(body, headers=headers)
+
+
+def test_a_server_that_was_started_again_is_called_in_a_new_session(room):
+    work = room.work()
+    server = Forgetful()
+
+    async def act():
+        async with served(server) as url:
+            room.add("x", url=url)
+            assert (await room.call(work, "mcp__x__call")).output == "by s1"
+            server.known = None
+            assert await room.call(work, "mcp__x__call") == ToolOutcome("completed", "by s2")
+            assert server.called == ["tools/call by s1", "tools/call by s2"]
+
+    room.use(act)
+
+
+def test_a_redirect_to_another_host_is_not_followed(room):
+    reached: list[str] = []
+
+    async def elsewhere(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            reached.append(scope["path"])
+            await Response(status_code=500)(scope, receive, send)
+        else:
+            await receive()
+
+    async def act():
+        async with served(elsewhere) as target:
+
+            async def away(scope: Any, receive: Any, send: Any) -> None:
+                if scope["type"] == "http":
+                    await RedirectResponse(target)(scope, receive, send)
+                else:
+                    await receive()
+
+            async with served(away) as url:
+                added = room.add("x", url=url, headers={"Authorization": f"Bearer {TOKEN}"})
+                with pytest.raises(ConflictError, match="not followed"):
+                    await check(added, room.sealer)
+
+    room.use(act)
+    assert reached == []
 
 
 def test_a_check_names_the_tools_or_says_why_it_cannot(room):

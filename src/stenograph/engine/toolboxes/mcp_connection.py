@@ -62,9 +62,13 @@ class Connection:
         self._over = asyncio.Event()
         self._calls = 0
         self._cause: Exception | None = None
-        #: Whether new calls should go elsewhere; those under way go on.
-        self.retired = False
+        self._leaving = False
         self._task = asyncio.create_task(self._live())
+
+    @property
+    def retired(self) -> bool:
+        """Whether new calls should go elsewhere; those under way go on."""
+        return self._leaving or self._scope.cancel_called
 
     async def tools(self) -> list[Tool]:
         """Return what the server offers now. Raises `Lost` or what the SDK does."""
@@ -86,12 +90,12 @@ class Connection:
 
     def retire(self) -> None:
         """Let go of the server when the calls under way are done."""
-        self.retired = True
+        self._leaving = True
         self._rest()
 
     async def close(self) -> None:
         """Let go of the server now; returns when its process is gone."""
-        self.retired = True
+        self._leaving = True
         self._scope.cancel()
         await asyncio.wait({self._task})
 
@@ -130,7 +134,7 @@ class Connection:
                 await self._serve()
         except Exception as error:
             self._cause = _root(error)
-        self.retired = True
+        self._leaving = True
         if not self._opened.done():
             why = "It did not answer" if self._scope.cancel_called else "It could not be reached"
             self._opened.set_exception(Lost(self._explained(why), sent=False))
@@ -148,6 +152,7 @@ class Connection:
                 self._opened.set_result(client)
                 self._rest()
                 await self._over.wait()
+                self._leaving = True
 
     async def _heard(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification):

@@ -66,7 +66,9 @@ class Way:
             yield streams
 
     async def _answered(self, response: httpx2.Response) -> None:
-        self._refused = response.status_code if response.is_error else None
+        # Only what is asked counts: many servers have no stream of their own to be read.
+        if response.request.method == "POST":
+            self._refused = response.status_code if response.is_error else None
 
 
 class Open:
