@@ -191,7 +191,9 @@ def take_in(api: Api, secrets: list[str]) -> None:
         json={"input": {"kind": "message", "text": "hi"}},
         headers={"Idempotency-Key": "2"},
     )
-    for answer in (imported, made, recorded, ended, asked, own, said):
+    server = {"name": "t", "transport": "streamable_http", "url": "https://tools.example"}
+    offered = api.post(f"{api.v3}/mcp-servers", json=server)
+    for answer in (imported, made, recorded, ended, asked, own, said, offered):
         assert answer.status_code < 300, answer.text
         assert not secrets or leaks(answer.content) == [], answer.text
 
@@ -202,6 +204,7 @@ NO_TEXT_OF_RUNS = {
     "v3/self", "v3/deployment", "{orgId}/reasons", "reasons/{reasonId}", "{reasonId}/messages",
     "{orgId}/secrets", "v1/workspaces", "workspaces/{workspace}", "{conversation}/events",
     "{conversation}/inputs", "{input}/materialization", "conversations/archived",
+    "{orgId}/mcp-servers", "mcp-servers/{mcpServerId}", "{orgId}/provider-credentials",
 }  # fmt: skip
 
 
