@@ -36,7 +36,9 @@ from stenograph.http.v3 import (
     deployment,
     events,
     imports,
+    mcp_servers,
     messages,
+    provider_credentials,
     reasons,
     secrets,
     sessions,
@@ -75,6 +77,8 @@ V3: list[Sequence[Route]] = [
     imports.routes,
     trajectory.routes,
     secrets.routes,
+    mcp_servers.routes,
+    provider_credentials.routes,
 ]
 
 
