@@ -22,7 +22,7 @@ DAYS = 30
 TURNS = 50
 EVENTS = 2_000
 
-#: The tables that reaping deletes or empties rows of.
+#: The tables to be written anew, so that no scrap of what went stays in them.
 TOUCHED = store.TOUCHED
 
 

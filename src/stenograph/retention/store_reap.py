@@ -5,11 +5,13 @@ from stenograph.storage.database import Tx, among
 #: Tombstones that are looked up at once.
 PAGE = 100
 
+#: All tables that a deletion reaches.
 TOUCHED = (
-    "conversations", "conversation_access", "inputs", "attachments", "turns", "variants",
-    "variant_details", "runs", "tasks", "task_details", "invocations", "invocation_details",
-    "usage_receipts", "steps", "messages", "sessions", "session_secrets", "imports", "originals",
-    "media", "events", "workspaces",
+    "conversations", "conversation_access", "ancestries", "inputs", "attachments", "turns",
+    "turn_overrides", "variants", "variant_details", "runs", "tasks", "task_details", "approvals",
+    "dispatches", "invocations", "invocation_details", "usage_receipts", "usage_totals", "steps",
+    "messages", "sessions", "session_secrets", "session_targets", "tool_sets", "imports",
+    "originals", "media", "events", "workspaces",
 )  # fmt: skip
 
 

@@ -1,8 +1,10 @@
 """Workspaces and who belongs to them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from stenograph import clock
+from stenograph.accounts.access import Caller
 from stenograph.conversations import access
 from stenograph.conversations import workspace as workspaces
 from stenograph.conversations.access import Workspace
@@ -18,10 +20,16 @@ from stenograph.http.agent_api.common import (
     next_page,
 )
 from stenograph.http.context import Ctx
-from stenograph.http.route import Answer, Route, get, post
+from stenograph.http.parameters import Integer
+from stenograph.http.route import Answer, Route, delete, get, patch, post
 from stenograph.storage.database import Tx
 
 _KEY = ("id",)
+VERSION = Integer(name="lock_version", required=True, about="The version that you mean.")
+_OWNERS = {
+    403: "`not_workspace_owner`.",
+    409: "`stale_object`: it has changed since you read it.",
+}
 
 
 def _line(found: Workspace) -> dict[str, Any]:
@@ -159,4 +167,103 @@ def _person(found: Person) -> wire.Person:
     )
 
 
-routes: list[Route] = [list_workspaces, create_workspace, get_workspace, list_principals]
+@patch(
+    "/workspaces/{workspace}",
+    id="updateWorkspace",
+    tag="Workspaces",
+    body=wire.WorkspaceChangeBody,
+    answer=wire.WorkspaceAnswer,
+    errors=_OWNERS
+    | {
+        409: "`stale_object` or `workspace_not_active`.",
+        422: "`validation_failed` or `principal_not_eligible`.",
+    },
+)
+async def update_workspace(ctx: Ctx, workspace: str) -> wire.WorkspaceAnswer:
+    """Change a workspace of yours; what you leave out stays as it is."""
+
+    def act(tx: Tx) -> wire.WorkspaceAnswer:
+        found = access.find_workspace(tx, ctx.caller, workspace)
+        new = ctx.body(wire.WorkspaceChangeBody).workspace
+        changed = workspaces.update(
+            tx,
+            ctx.caller,
+            found,
+            new.lock_version,
+            name=new.name,
+            access_mode=new.access_mode,
+            metadata=new.metadata,
+            members=new.members,
+        )
+        return _document(tx, changed)
+
+    return await ctx.write(act)
+
+
+@post(
+    "/workspaces/{workspace}/archive",
+    id="archiveWorkspace",
+    tag="Workspaces",
+    body=wire.WorkspaceVersionBody,
+    answer=wire.WorkspaceAnswer,
+    errors=_OWNERS,
+)
+async def archive_workspace(ctx: Ctx, workspace: str) -> wire.WorkspaceAnswer:
+    """Archive a workspace of yours: it is read as before and takes nothing new."""
+    return await _moved(ctx, workspace, workspaces.archive)
+
+
+@post(
+    "/workspaces/{workspace}/restore",
+    id="restoreWorkspace",
+    tag="Workspaces",
+    body=wire.WorkspaceVersionBody,
+    answer=wire.WorkspaceAnswer,
+    errors=_OWNERS,
+)
+async def restore_workspace(ctx: Ctx, workspace: str) -> wire.WorkspaceAnswer:
+    """Open an archived workspace of yours again."""
+    return await _moved(ctx, workspace, workspaces.restore)
+
+
+async def _moved(
+    ctx: Ctx, workspace: str, move: Callable[[Tx, Caller, Workspace, int], Workspace]
+) -> wire.WorkspaceAnswer:
+    def act(tx: Tx) -> wire.WorkspaceAnswer:
+        found = access.find_workspace(tx, ctx.caller, workspace)
+        version = ctx.body(wire.WorkspaceVersionBody).workspace.lock_version
+        return _document(tx, move(tx, ctx.caller, found, version))
+
+    return await ctx.write(act)
+
+
+@delete(
+    "/workspaces/{workspace}",
+    id="deleteWorkspace",
+    tag="Workspaces",
+    query=[VERSION],
+    errors={
+        403: "`not_workspace_owner`, or it holds a conversation that you may not change.",
+        409: "`stale_object`, or `conversation_busy` while something in it works.",
+    },
+)
+async def delete_workspace(ctx: Ctx, workspace: str) -> None:
+    """Delete a workspace of yours with all its conversations, as `deleteConversation` does."""
+
+    def act(tx: Tx) -> None:
+        found = access.find_workspace(tx, ctx.caller, workspace)
+        workspaces.delete(tx, ctx.caller, found, VERSION.read(ctx.query))
+
+    await ctx.write(act)
+
+
+routes: list[Route] = [
+    list_workspaces,
+    create_workspace,
+    get_workspace,
+    update_workspace,
+    archive_workspace,
+    restore_workspace,
+    delete_workspace,
+    list_principals,
+]
