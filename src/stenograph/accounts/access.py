@@ -9,7 +9,7 @@ from stenograph.clock import now
 from stenograph.errors import NotFoundError, UnauthorizedError
 from stenograph.storage.database import Tx
 
-Plane: TypeAlias = Literal["api", "member", "executor", "local"]
+Plane: TypeAlias = Literal["api", "member", "executor", "local", "open"]
 
 #: The fields that the first columns of a row from `store` fill.
 _PERSON = (
@@ -23,7 +23,8 @@ class Caller:
     """A person or an agent, with the credential they came with.
 
     `kind` is `human` or `agent`; `role` is `owner`, `admin` or `member`, None for agents.
-    `scopes` counts on the plane `api` only (all of them on `local`).
+    `scopes` counts on the plane `api` only (all of them on `local`). On the plane `open` it is
+    nobody, of no organization.
     """
 
     organization_id: int
@@ -43,6 +44,10 @@ class Caller:
     def is_admin(self) -> bool:
         """Whether this is an owner or admin of the organization."""
         return self.role in ("owner", "admin")
+
+
+#: Who calls what takes no credential.
+NOBODY = Caller(0, "", "", "", 0, "", "", None, "open", None, None, frozenset())
 
 
 def resolve(tx: Tx, secret: str) -> Caller:

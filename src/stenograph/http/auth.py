@@ -25,12 +25,16 @@ class Gate:
     async def agent(self, request: Request[Any, Any, Any], route: Route) -> Caller:
         """Address backstop 429, credential, caller's budget 429, then 401 (agent-api.md 1.4).
 
-        A key of another plane, revoked, expired or unknown: all are the same 401.
+        A key of another plane, revoked, expired or unknown: all are the same 401. The plane `open`
+        asks for none, and has its budget by address.
         """
         budget = route.requests or self._settings.agent_requests_per_minute
         address = request.scope["client"][0] if request.scope["client"] else ""
         most = budget * self._settings.agent_address_factor
         self.windows.charge((route.tag, address), most, "Too many requests", WINDOW)
+        if route.plane == "open":
+            self.windows.charge((route.tag, "open", address), budget, "Too many requests", WINDOW)
+            return access.NOBODY
         try:
             caller = await self._resolve(request)
             holder = caller.credential_public_id

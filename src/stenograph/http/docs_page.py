@@ -83,7 +83,8 @@ def _groups(document: dict[str, Any]) -> list[dict[str, Any]]:
                 status: common[r["$ref"].rsplit("/", 1)[1]] if "$ref" in r else r
                 for status, r in operation["responses"].items()
             }
-            scheme, scopes = next(iter(operation["security"][0].items()))
+            keys: dict[str, list[str]] = next(iter(operation["security"]), {})
+            scheme, scopes = next(iter(keys.items()), ("", []))
             groups[operation["tags"][0]]["operations"].append(
                 operation
                 | {

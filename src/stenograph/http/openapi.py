@@ -94,7 +94,7 @@ def _operation(family: Family, route: Route, shapes: Mapping[Any, Any]) -> dict[
         "tags": [route.tag],
         "summary": route.summary,
         "description": about,
-        "security": [_security(family, route)],
+        "security": _security(family, route),
         "responses": _responses(family, route, shapes),
     }
     if parameters := [*_query(route), *_headers(route)]:
@@ -107,10 +107,12 @@ def _operation(family: Family, route: Route, shapes: Mapping[Any, Any]) -> dict[
     return found
 
 
-def _security(family: Family, route: Route) -> dict[str, list[str]]:
+def _security(family: Family, route: Route) -> list[dict[str, list[str]]]:
     if family == "v3":
-        return {"reasonApiKey": [] if route.scope in (ANY_KEY, None) else [route.scope]}
-    return {"memberSecret" if route.plane == "member" else "executorSecret": []}
+        return [{"reasonApiKey": [] if route.scope in (ANY_KEY, None) else [route.scope]}]
+    if route.plane == "open":
+        return []
+    return [{"memberSecret" if route.plane == "member" else "executorSecret": []}]
 
 
 def _body(route: Route, shapes: Mapping[Any, Any]) -> Any:

@@ -77,6 +77,10 @@ AGENT_TAGS: dict[str, str] = {
     "Runs": "What the machine did to produce an answer.",
     "Events": "What happened in a conversation, in the order in which it was committed.",
     "Search": "Finding turns by their text.",
+    "Enrollment": "How a worker becomes a device, with a ticket that a person made for it.",
+    "Executor": "What workers ask: for calls to make, for more time, to have what came of them"
+    " kept. A call is given out on a lease; one that is not extended is lost.",
+    "Claims": "The leases of calls that workers make.",
 }
 
 PATH_PARAMETERS: dict[str, str] = {
@@ -88,6 +92,8 @@ PATH_PARAMETERS: dict[str, str] = {
     "turn": "The turn's `public_id`.",
     "variant": "The variant's `public_id`.",
     "run": "The run's `public_id`.",
+    "deviceId": "The device's `id`, as listDevices returns it.",
+    "claim": "The claim's `claim_id`.",
 }
 
 SECURITY_SCHEMES: dict[str, Any] = {

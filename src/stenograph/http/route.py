@@ -20,7 +20,7 @@ from stenograph.http.parameters import Parameter
 
 Handler: TypeAlias = Callable[..., Awaitable[Any]]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-Plane: TypeAlias = Literal["member", "executor"]
+Plane: TypeAlias = Literal["member", "executor", "open"]
 
 #: For a v3 route that every key may call.
 ANY_KEY = "any"
@@ -41,9 +41,10 @@ class Route:
     """`path` lies beneath the family's prefix; `answers` are the 2xx statuses and their shapes,
     `status` the one that is sent unless the handler says another.
 
-    `scope` is of the v3 family, `plane` of the Agent API. `requests` is how many a minute the
-    route's kind of resource (`tag`) takes from one caller, None: the setting. `body` is the shape
-    of the JSON body, or `bytes` for a body taken as it comes (`media_types` says which kinds).
+    `scope` is of the v3 family, `plane` of the Agent API; `open` takes no credential. `requests` is
+    how many a minute the route's kind of resource (`tag`) takes from one caller, None: the setting.
+    `body` is the shape of the JSON body, or `bytes` for a body taken as it comes (`media_types`
+    says which kinds).
     `idempotency` says whether the header `Idempotency-Key` is read. `errors` adds to the
     documentation what the family does not answer everywhere.
     """

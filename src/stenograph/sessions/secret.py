@@ -101,6 +101,15 @@ def opened(sealer: Sealer, sealed: Mapping[str, bytes]) -> tuple[str, ...]:
     return tuple(sealer.open(data, _context(name)) for name, data in sealed.items())
 
 
+def environment(tx: Tx, sealer: Sealer, conversation_id: int) -> dict[str, str]:
+    """Return the values by name that a session was given itself, for who runs its commands.
+
+    Of two values of one name, the one that the organization's secret has now.
+    """
+    found = store.own(tx, conversation_id)
+    return {name: sealer.open(bytes(data), _context(name)) for name, data in found}
+
+
 def values(tx: Tx, sealer: Sealer, conversation_id: int) -> tuple[str, ...]:
     """Return the values that must be masked in every reading of a session.
 

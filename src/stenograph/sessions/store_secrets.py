@@ -94,6 +94,19 @@ def give(tx: Tx, conversation_id: int, sealed_values: dict[str, bytes]) -> None:
         )
 
 
+def own(tx: Tx, conversation_id: int) -> list[Row]:
+    """Return name and sealed value of what a session was given; present values come last."""
+    return tx.rows(
+        "SELECT x.name, x.ciphertext FROM session_secrets x"
+        " JOIN sessions s ON s.conversation_id = x.conversation_id"
+        " LEFT JOIN secrets g ON g.organization_id = s.organization_id AND g.name = x.name"
+        "  AND g.ciphertext = x.ciphertext"
+        " WHERE x.conversation_id = :id"
+        " ORDER BY x.name, CASE WHEN g.name IS NULL THEN 0 ELSE 1 END",
+        id=conversation_id,
+    )
+
+
 # Sessions that text may flow between: up to who started it, down to whom it started, and back to
 # what it was forked from. Where no session has a secret, there is nothing to follow.
 _KIN = """
