@@ -18,6 +18,7 @@ from stenograph.conversations.variant import Model, Variant
 from stenograph.engine import budget, ending, store
 from stenograph.errors import ConflictError, InvalidInputError
 from stenograph.events import bell
+from stenograph.runs import approval
 from stenograph.sessions import creation, sending, session
 from stenograph.sessions import store as sessions
 from stenograph.sessions import store_turns as session_turns
@@ -55,11 +56,13 @@ class Sent:
 def open_session(tx: Tx, caller: Caller, new: NewSession, prompt: str) -> Session:
     """Begin a session of this server with its prompt.
 
-    Raises `InvalidInputError` (`prompt_required`, `invalid_execution_budget`).
+    Raises `InvalidInputError` (`prompt_required`, `invalid_execution_budget`,
+    `invalid_session_policy`).
     """
     if not prompt.strip():
         raise InvalidInputError("A session needs a prompt", code="prompt_required")
     budget.read(new.options)
+    approval.read_policy(new.options)
     public_id = sessions.public_id(tx, creation.create(tx, caller, new))
     sending.to_session(tx, caller, public_id, NewMessage(prompt))
     return session.find(tx, caller, public_id)

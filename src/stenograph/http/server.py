@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from stenograph.accounts.access import Caller
 from stenograph.http import docs_page, errors, health
 from stenograph.http.agent_api import approvals as run_approvals
+from stenograph.http.agent_api import compaction as conversation_compaction
 from stenograph.http.agent_api import (
     conversation_changes,
     conversations,
@@ -32,6 +33,7 @@ from stenograph.http.route import Answer, Route, snake
 from stenograph.http.v3 import (
     account,
     approvals,
+    compaction,
     creation,
     deployment,
     events,
@@ -64,6 +66,7 @@ AGENT_API: list[Sequence[Route]] = [
     reasoning.routes,
     runs.routes,
     run_approvals.routes,
+    conversation_compaction.routes,
 ]
 V3: list[Sequence[Route]] = [
     account.routes,
@@ -73,6 +76,7 @@ V3: list[Sequence[Route]] = [
     creation.routes,
     sessions.routes,
     approvals.routes,
+    compaction.routes,
     events.routes,
     imports.routes,
     trajectory.routes,
