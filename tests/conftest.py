@@ -153,8 +153,13 @@ def sealer() -> Sealer:
 
 
 def unlimited(data: Path) -> Settings:
-    """Settings that let a test ask as often as it wants."""
-    return Settings(data=data, agent_requests_per_minute=10**9, v3_requests_per_minute=10**9)
+    """Settings that let a test ask as often as it wants, and end streams when all is told."""
+    return Settings(
+        data=data,
+        agent_requests_per_minute=10**9,
+        v3_requests_per_minute=10**9,
+        stream_seconds=0,
+    )
 
 
 @pytest.fixture

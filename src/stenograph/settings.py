@@ -52,6 +52,8 @@ class Settings:
     endpoints: str = ""
     #: Whether administrators may set up MCP servers that are commands run on this machine: 1 or 0.
     mcp_stdio: bool = False
+    #: How long a stream of events is served before its client has to take it up again, in seconds.
+    stream_seconds: int = 3_600
     #: When a server prunes expired details each day, `HH:MM` in UTC; empty: never.
     prune_at: str = "03:00"
     #: What is logged: `debug`, `info`, `warning` or `error`, and all above it.

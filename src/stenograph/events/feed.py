@@ -45,6 +45,22 @@ def page(
     return [_entry(row) for row in store.entries(tx, conversation_id, after, limit, types)]
 
 
+def last(tx: Tx, conversation_id: int) -> Entry | None:
+    """Return the newest event, if it is kept."""
+    found = store.entries(tx, conversation_id, watermark(tx, conversation_id) - 1, 1, None)
+    return _entry(found[0]) if found else None
+
+
+def watermark(tx: Tx, conversation_id: int) -> int:
+    """Return the number of the newest event that there ever was; 0: there was none."""
+    return store.watermark(tx, conversation_id)
+
+
+def is_shown(tx: Tx, turn_id: int, variant_id: int) -> bool:
+    """Tell whether who may read the conversation sees this candidate of its own."""
+    return store.is_shown(tx, turn_id, variant_id)
+
+
 def _entry(row: Row) -> Entry:
     (public_id, sequence, kind, turn_id, turn, position, variant_id, run, task_id, key, task_kind,
      step_id, payload, occurred_at, concealed) = row  # fmt: skip

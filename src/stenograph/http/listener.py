@@ -1,4 +1,5 @@
-"""HTTP/1.1: uvicorn with httptools, on the event loop's own thread (docs/decisions/0034)."""
+"""HTTP/1.1 and WebSockets: uvicorn with httptools and websockets, on the event loop's own thread
+(docs/decisions/0034)."""
 
 import asyncio
 import contextlib
@@ -8,11 +9,16 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from stenograph.http.cable import MAX_MESSAGE
 
 #: The longest request line with headers, in bytes; what came in one piece with the end counts not.
 MAX_HEAD = 2**18
 #: Seconds that a connection may stay open without a request.
 IDLE = 75
+#: Seconds that a client may read nothing of what is written to it.
+STALL = 60
 #: Connections that may wait to be accepted.
 BACKLOG = 1024
 
@@ -48,7 +54,40 @@ class _Gathering:
         self._transport.close()
 
 
-class _Protocol(HttpToolsProtocol):
+class _Stalling:
+    """Drops a client that reads nothing. To close would wait until it has read what is left."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _stalling: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        self._stalling = self.loop.call_later(STALL, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._go_on()
+        super().resume_writing()  # type: ignore[misc]
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._go_on()
+        super().connection_lost(error)  # type: ignore[misc]
+
+    def _go_on(self) -> None:
+        if self._stalling is not None:
+            self._stalling.cancel()
+            self._stalling = None
+
+
+class _Socket(_Stalling, WebSocketsSansIOProtocol):
+    """A WebSocket; a client that answers no ping is gone, whatever is left to be written."""
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self.transport.abort()
+
+
+class _Protocol(_Stalling, HttpToolsProtocol):
     """Bounds what uvicorn does not: the head of a request, and silence before the first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -73,7 +112,10 @@ class _Protocol(HttpToolsProtocol):
 
 
 class Listener(uvicorn.Server):
-    """Serves an application on a socket, until `stop` is called."""
+    """Serves an application on a socket, until `stop` is called.
+
+    An application that has an `end_streams` is told to end what would go on without end.
+    """
 
     def __init__(self, application: Any, patience: int, ready: Callable[[], None]) -> None:
         """`patience`: seconds that stopping waits for answers; `ready` is called once it serves."""
@@ -81,7 +123,9 @@ class Listener(uvicorn.Server):
             uvicorn.Config(
                 application,
                 http=_Protocol,
-                ws="none",
+                ws=_Socket,
+                ws_max_size=MAX_MESSAGE,
+                ws_per_message_deflate=False,
                 lifespan="off",
                 interface="asgi3",
                 backlog=BACKLOG,
@@ -95,6 +139,7 @@ class Listener(uvicorn.Server):
             )
         )
         self._ready = ready
+        self._end_streams: Callable[[], None] = getattr(application, "end_streams", lambda: None)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -102,6 +147,7 @@ class Listener(uvicorn.Server):
 
     def stop(self) -> None:
         """Take no more requests, answer those that came, and let `serve` return."""
+        self._end_streams()
         self.should_exit = True
 
     @contextlib.contextmanager

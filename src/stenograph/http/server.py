@@ -8,7 +8,7 @@ from litestar import Litestar, Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from stenograph.accounts.access import Caller
-from stenograph.http import docs_page, errors, health
+from stenograph.http import cable, docs_page, errors, health
 from stenograph.http.agent_api import approvals as run_approvals
 from stenograph.http.agent_api import compaction as conversation_compaction
 from stenograph.http.agent_api import (
@@ -27,6 +27,7 @@ from stenograph.http.auth import Gate
 from stenograph.http.context import Ctx
 from stenograph.http.edge import Edge
 from stenograph.http.errors import Family
+from stenograph.http.following import Open
 from stenograph.http.handover import Handover
 from stenograph.http.metrics import Metrics
 from stenograph.http.route import Answer, Route, snake
@@ -103,7 +104,9 @@ def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
         logging_config=None,
         request_max_body_size=settings.max_body_bytes,
     )
-    return Edge(app, gate, metrics)
+    open = Open()
+    sockets = cable.application(database, settings, sealer, gate, open)
+    return Edge(app, sockets, gate, metrics, open)
 
 
 def families() -> dict[Family, tuple[str, list[Route]]]:

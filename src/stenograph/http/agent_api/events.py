@@ -1,12 +1,17 @@
 """What happened in a conversation."""
 
-from stenograph import clock
+from typing import Any
+
+from litestar import Response
+
+from stenograph.accounts.access import Caller
 from stenograph.conversations import access, events
-from stenograph.http import paging
-from stenograph.http.agent_api import wire
+from stenograph.http import paging, sse
+from stenograph.http.agent_api import following, wire
 from stenograph.http.agent_api.common import C
+from stenograph.http.agent_api.following import ITEMS, Items
 from stenograph.http.context import Ctx
-from stenograph.http.parameters import Cursor, Integer
+from stenograph.http.parameters import Choice, Cursor, Integer
 from stenograph.http.route import Route, get
 from stenograph.storage.database import Tx
 
@@ -18,6 +23,13 @@ AFTER = Cursor(
 )
 LIMIT = Integer(
     name="limit", default=100, low=1, high=200, lenient=True, about="How many a page holds."
+)
+KINDS: Choice[Items] = Choice(
+    name="items",
+    options=ITEMS,
+    default="events",
+    about="What is followed: the journal, its `lifecycle`, the `transcript` as it is written, or"
+    " the `progress` of runs and tasks.",
 )
 
 
@@ -39,20 +51,8 @@ async def list_events(ctx: Ctx, workspace: str, conversation: str) -> wire.Event
         found = access.find(tx, ctx.caller, workspace, conversation)
         after = AFTER.read(ctx.query) or 0
         page = events.page(tx, found, after, LIMIT.read(ctx.query))
-        resource = wire.Resource(type="conversation", public_id=found.public_id)
         return wire.Events(
-            events=[
-                wire.Event(
-                    public_id=one.public_id,
-                    sequence=one.sequence,
-                    cursor=paging.event_cursor(one.sequence),
-                    type=one.type,
-                    resource=resource,
-                    occurred_at=clock.iso_seconds(one.occurred_at),
-                    payload=one.payload,
-                )
-                for one in page
-            ],
+            events=[following.as_event(found.public_id, one) for one in page],
             pagination=wire.EventPagination(
                 next_after=paging.event_cursor(page[-1].sequence) if page else None,
                 watermark=events.watermark(found),
@@ -62,4 +62,42 @@ async def list_events(ctx: Ctx, workspace: str, conversation: str) -> wire.Event
     return await ctx.read(look)
 
 
-routes: list[Route] = [list_events]
+@get(
+    C + "/events/stream",
+    id="streamConversationEvents",
+    tag="Events",
+    query=[KINDS, AFTER],
+    answer=bytes,
+)
+async def stream_events(ctx: Ctx, workspace: str, conversation: str) -> Response[Any]:
+    """Follow a conversation.
+
+    Server-sent events (`text/event-stream`), without end until a `conversation_ended` is the newest
+    event, your access or your key ends, or the server asks you to come back by closing.
+
+    `events` and `lifecycle` begin behind `after`, or with the first event, and go on with what
+    comes, each event once and in order; `id` is its cursor, and a client that comes back with
+    `Last-Event-ID` misses nothing. When you have all there is, an event `watermark` says how far
+    that goes: events below it that you did not get have expired.
+
+    `transcript` and `progress` begin with what comes, or behind `after`. Of a transcript
+    `text_delta`, `reasoning_delta`, `tool_call_started`, `tool_call_arguments_delta` and
+    `stream_reset` (what was heard of this round counts no more) are told once and not kept;
+    `round`, `call` and `turn` say what is settled. A reader that falls behind gets a last event
+    `error` with the code `slow_reader`.
+    """
+    door = sse.door(ctx, "member")
+
+    def begin(tx: Tx, caller: Caller) -> following.Begun:
+        access.find(tx, caller, workspace, conversation)
+        query = sse.last_event_id(ctx, AFTER.name)
+        items, after = KINDS.read(query), AFTER.read(query)
+        if after is None and items in ("events", "lifecycle"):
+            after = 0
+        return following.begin(tx, caller, workspace, conversation, items, after)
+
+    begun = await door.read(begin)
+    return sse.stream(ctx, following.followed(door, ctx.sealer, begun, greets=True))
+
+
+routes: list[Route] = [list_events, stream_events]

@@ -5,13 +5,18 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
+from litestar import Response
 from msgspec import UNSET, Meta, UnsetType
 
+from stenograph.accounts.access import Caller
 from stenograph.clock import iso
+from stenograph.events.live import Frame, Topic
 from stenograph.events.waiting import Waiter
+from stenograph.http import sse
 from stenograph.http.context import Ctx
+from stenograph.http.following import Looked, Sent, edge, follow
 from stenograph.http.masking import excerpt, margin, masked
-from stenograph.http.parameters import Integer
+from stenograph.http.parameters import Flag, Integer
 from stenograph.http.route import Route, get
 from stenograph.http.v3 import wire
 from stenograph.http.v3.sessions import shown
@@ -33,6 +38,11 @@ _WAIT = Integer(
     about="How long to wait for an event if there is none: it answers as soon as something is"
     " committed or the session ends.",
 )
+_TRANSCRIPT = Flag(
+    name="transcript", about="What a model says is told while it says it, and not only when it has."
+)
+#: Items that one look of a stream reads.
+_STREAMED = 100
 
 
 class SessionEvent(msgspec.Struct):
@@ -98,15 +108,88 @@ def _look(
     """Return the answer; None while there is nothing to tell and more may come."""
     found = session.find(tx, ctx.caller, session_id)
     secrets = secret.values(tx, ctx.sealer, found.id)
-    longest = PREVIEW + margin(secrets)
-    diagnostic = "sessions:debug" in ctx.caller.scopes and ctx.caller.is_admin
-    items = activity.page(tx, found.id, after, limit, diagnostic=diagnostic, longest=longest)
+    items = _page(tx, ctx.caller, found.id, after, limit, secrets)
     if not (items or last or found.status != "running"):
         return None
     (written,), _ = shown(ctx, tx, [found])
-    _cut_results(items, secrets)
     next_seq = items[-1].seq if items else after
-    return masked(SessionEvents(written, [_event(item) for item in items], next_seq), secrets)
+    return masked(SessionEvents(written, _events(items, secrets), next_seq), secrets)
+
+
+@get(
+    "/organizations/{orgId}/sessions/{sessionId}/events/stream",
+    id="streamSessionEvents",
+    tag="Sessions",
+    scope="sessions:read",
+    query=[_AFTER, _TRANSCRIPT],
+    answer=bytes,
+)
+async def stream_session_events(ctx: Ctx, session_id: str) -> Response[Any]:
+    """Follow a Session's events.
+
+    Server-sent events (`text/event-stream`): the items of `listSessionEvents`, each once and in
+    order, `id` being its `seq`; a client that comes back with `Last-Event-ID` misses nothing. When
+    the session ends, a last event `session` holds it as it stands.
+
+    With `transcript=1`, what a model says is also told while it says it, without `seq`, and not
+    kept: `text_delta`, `reasoning_delta`, `tool_call_started`, `tool_call_arguments_delta`, and
+    `stream_reset` when what was heard of this round counts no more. A reader that falls behind gets
+    a last event `error` with the code `slow_reader`.
+    """
+    door = sse.door(ctx, "api")
+
+    def begin(tx: Tx, caller: Caller) -> tuple[int, int, bool]:
+        found = session.find(tx, caller, session_id)
+        query = sse.last_event_id(ctx, _AFTER.name)
+        return found.id, _AFTER.read(query), _TRANSCRIPT.read(query)
+
+    conversation_id, after, tells = await door.read(begin)
+
+    def look(tx: Tx, caller: Caller, after: int, upto: int | None) -> Looked:
+        return _followed(ctx, tx, caller, session_id, after, upto)
+
+    topics: tuple[Topic, ...] = ("transcript",) if tells else ()
+    return sse.stream(ctx, follow(door, conversation_id, look, after, topics, _told))
+
+
+def _followed(
+    ctx: Ctx, tx: Tx, caller: Caller, session_id: str, after: int, upto: int | None
+) -> Looked:
+    found = session.find(tx, caller, session_id)
+    secrets = secret.values(tx, ctx.sealer, found.id)
+    end, is_all = edge(tx, found.id, upto)
+    page = _page(tx, caller, found.id, after, _STREAMED, secrets)
+    items = masked(_events([it for it in page if it.seq <= end], secrets), secrets)
+    sent = [Sent(it.type, it, str(it.seq)) for it in items]
+    if len(items) == _STREAMED:
+        return Looked(sent, items[-1].seq, more=True)
+    over = found.status != "running" and is_all
+    if over:
+        (written,), _ = shown(ctx, tx, [found])
+        sent.append(Sent("session", masked(written, secrets)))
+    return Looked(sent, max(after, end), more=False, over=over)
+
+
+def _told(frame: Frame) -> Sent:
+    data = dict(frame.data)
+    named = {"turn_id": data.pop("turn_public_id"), "task_key": data.pop("task_key", None)}
+    for name in ("variant_public_id", "run_public_id"):
+        data.pop(name, None)
+    return Sent(frame.type, {"type": frame.type, "data": named | data})
+
+
+def _page(
+    tx: Tx, caller: Caller, session_id: int, after: int, limit: int, secrets: tuple[str, ...]
+) -> list[Activity]:
+    longest = PREVIEW + margin(secrets)
+    diagnostic = "sessions:debug" in caller.scopes and caller.is_admin
+    return activity.page(tx, session_id, after, limit, diagnostic=diagnostic, longest=longest)
+
+
+def _events(items: Sequence[Activity], secrets: tuple[str, ...]) -> list[SessionEvent]:
+    """Write items, with results cut; what else holds a secret is for the caller to mask."""
+    _cut_results(items, secrets)
+    return [_event(item) for item in items]
 
 
 def _cut_results(items: Sequence[Activity], secrets: tuple[str, ...]) -> None:
@@ -126,4 +209,4 @@ def _event(item: Activity) -> SessionEvent:
     return SessionEvent(item.seq, item.type, item.data, iso(item.occurred_at), text)
 
 
-routes: list[Route] = [list_session_events]
+routes: list[Route] = [list_session_events, stream_session_events]
