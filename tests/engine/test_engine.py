@@ -12,7 +12,8 @@ from engine.driving import Driven
 from engine.test_rounds import facts, feed, invocations
 from engine.test_turns import SLOW, running
 from stenograph.engine import start
-from stenograph.engine.models.answer import ReasoningDelta, TextDelta
+from stenograph.engine.models.answer import ReasoningDelta, Response, TextDelta
+from stenograph.engine.models.failures import ModelFailedError
 from stenograph.retention.integrity import check
 
 IDLE = """
@@ -104,15 +105,17 @@ def test_what_another_process_said_is_found(driven: Driven) -> None:
 
 def test_a_watcher_hears_the_model_and_what_counts_no_more(driven: Driven) -> None:
     heard: list[object] = []
-    driven.watch = lambda work, delta: heard.append(delta)
+    driven.watch = lambda work, it: heard.append(it)
     driven.open("[dev:cut] x")
     driven.settle()
-    broken = heard.index(None)
+    broken = next(at for at, it in enumerate(heard) if isinstance(it, ModelFailedError))
     texts = "".join(it.text for it in heard[broken:] if isinstance(it, TextDelta))
     assert texts == "The first half of this sentence was heard once before the whole."
     thoughts = [it for it in heard if isinstance(it, ReasoningDelta)]
     assert thoughts
     assert broken > 0
+    assert isinstance(heard[-1], Response)
+    assert heard[-1].text == texts
 
 
 def test_a_fault_of_the_engine_ends_the_turn(driven: Driven) -> None:

@@ -107,7 +107,7 @@ async def _attempt(desk: Desk, asked: Question, due: Round) -> tuple[Invocation,
         response = await desk.unless_ended(work, _listen(desk, work, request), left)
     except ModelFailedError as failure:
         await _miss(desk, work, made, failure)
-        desk.watch(work, None)
+        desk.watch(work, failure)
         return None
     except Stopped:
         await _miss(desk, work, made, _hung_up("The turn ended meanwhile"))
@@ -124,11 +124,15 @@ async def _pause(desk: Desk, seconds: float) -> None:
 
 async def _listen(desk: Desk, work: Work, request: ModelRequest) -> Response:
     credentials = await asyncio.to_thread(desk.credentials, work.organization_id, request.model)
-    async with aclosing(stream(request, credentials)) as heard:
-        async for event in heard:
-            if isinstance(event, Response):
-                return event
-            desk.watch(work, event)
+    try:
+        async with aclosing(stream(request, credentials)) as heard:
+            async for event in heard:
+                desk.watch(work, event)
+                if isinstance(event, Response):
+                    return event
+    except asyncio.CancelledError:
+        desk.watch(work, None)
+        raise
     raise ModelFailedError("interrupted", "The answer broke off before its end")
 
 
