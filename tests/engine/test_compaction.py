@@ -8,8 +8,13 @@ import pytest
 from engine.driving import Driven, scene
 from engine.test_history import told
 from engine.test_rounds import account, facts, tasks, valid
+from stenograph.accounts.access import Caller
+from stenograph.conversations import conversation as conversations
+from stenograph.conversations import workspace as workspaces
+from stenograph.conversations.access import Conversation
 from stenograph.retention.integrity import check
 from stenograph.runs import request as sealed
+from stenograph.storage.database import Tx
 
 
 def long_scene(rounds: int = 9, *, window: int = 3_000, more: str = "", say: int = 40) -> str:
@@ -230,6 +235,28 @@ def test_a_huge_result_is_cut_in_the_request_and_whole_in_the_record(driven: Dri
     assert driven.rows("SELECT length(output) FROM task_details WHERE output IS NOT NULL") == [
         (1_000_000,)
     ]
+
+
+def test_of_a_direct_reply_the_oldest_turns_are_left_out(driven: Driven) -> None:
+    conversation = driven.write(lambda tx: _conversation(tx, driven.owner))
+    for number in range(4):
+        text = f'window = 900\n[[round]]\nsay = "Answer {number} goes on. "\nrepeat = 50\n'
+        driven.ask(conversation, scene(text), model="dev/small")
+        driven.settle()
+    assert driven.rows("SELECT source, status FROM variants") == [("inference", "completed")] * 4
+    trimmed = events(driven, "context_trimmed")
+    assert trimmed
+    assert all("task_key" not in it for it in trimmed)
+    last = told(driven)
+    assert last[0][1].startswith("[stenograph] Left out here")
+    assert not any("Answer 0" in text for _, text in last)
+    assert any("Answer 2" in text for _, text in last)
+    assert check(driven.database) == []
+
+
+def _conversation(tx: Tx, caller: Caller) -> Conversation:
+    workspace = workspaces.create(tx, caller, name="w", access_mode="account_wide")
+    return conversations.create(tx, caller, workspace, title=None)
 
 
 def test_a_reasoning_that_another_provider_wrote_is_said_to_be_left_out(driven: Driven) -> None:
