@@ -126,10 +126,10 @@ def settle(tx: Tx, worker: Device, claim_id: str, outcome: ToolOutcome) -> Settl
     if found.settlement_digest is not None:
         if found.settlement_digest != digest:
             raise dispatch.stale()
+    elif found.status not in ("claimed", "canceled"):
+        raise dispatch.stale()
     elif found.status == "canceled" or found.task_ended or work is None or work.settled:
         dispatch.settle(tx, found, "canceled", digest)
-    elif found.status != "claimed":
-        raise dispatch.stale()
     else:
         calls.settle(tx, candidate, found.task_key, outcome)
         dispatch.settle(tx, found, outcome.status, digest)
