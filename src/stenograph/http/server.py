@@ -14,6 +14,7 @@ from stenograph.http.agent_api import compaction as conversation_compaction
 from stenograph.http.agent_api import (
     conversation_changes,
     conversations,
+    executor,
     forks,
     inputs,
     reasoning,
@@ -37,6 +38,8 @@ from stenograph.http.v3 import (
     compaction,
     creation,
     deployment,
+    devices,
+    ephemeral_workspaces,
     events,
     imports,
     mcp_servers,
@@ -68,6 +71,7 @@ AGENT_API: list[Sequence[Route]] = [
     runs.routes,
     run_approvals.routes,
     conversation_compaction.routes,
+    executor.routes,
 ]
 V3: list[Sequence[Route]] = [
     account.routes,
@@ -82,8 +86,10 @@ V3: list[Sequence[Route]] = [
     imports.routes,
     trajectory.routes,
     secrets.routes,
+    ephemeral_workspaces.routes,
     mcp_servers.routes,
     provider_credentials.routes,
+    devices.routes,
 ]
 
 
