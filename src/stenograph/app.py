@@ -6,30 +6,27 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 
 from stenograph import logs
 from stenograph.accounts import first_start
 from stenograph.cli import main as cli
-from stenograph.engine.desk import Desk
-from stenograph.engine.engine import Engine, Place
-from stenograph.engine.models.catalog import ModelId
-from stenograph.engine.models.credentials import Credentials, from_environment
+from stenograph.engine import choice
+from stenograph.engine.engine import Place
 from stenograph.errors import StenographError
 from stenograph.http import idempotency, server
 from stenograph.http.edge import Edge
 from stenograph.retention import nightly
 from stenograph.settings import Settings
 from stenograph.storage import location, lock, prepare
-from stenograph.storage.database import Database
+from stenograph.storage.location import Location
 from stenograph.storage.sealing import sealer
 
 #: How long a stopping server waits for the requests it is answering, in seconds.
 PATIENCE = 10
-#: The file in the data folder that the process holds whose engine answers, and the seconds between
-#: two looks of another whether it still does.
-LOCK = "engine.lock"
+#: Seconds between two looks whether the process whose engine answers still does.
 LOOK = 2.0
 
 
@@ -40,45 +37,47 @@ def main() -> None:
 
 def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
     """Serve until SIGTERM or SIGINT; `announce(url, first_start)` is called once it answers."""
+    # Imported here: other commands start faster without it.
+    from stenograph.engine import serving
+
     logs.configure(settings)
-    database = prepare.ready(location.locate(settings.data, settings.database))
+    choice.rules(settings)  # what cannot be used is said before anything is begun
+    place = location.locate(settings.data, settings.database)
+    database = prepare.ready(place)
     try:
         made = first_start.ensure(database, settings.data, settings.organization)
-        application = server.create(database, settings, sealer(settings.data, settings.key))
+        sealed = sealer(settings.data, settings.key)
+        application = server.create(database, settings, sealed)
         listening = _listen(settings.host, settings.port)
         host, port = _reachable(settings.host), listening.getsockname()[1]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        driving = partial(_drive, _engine(database, settings, port), settings.data / LOCK, url)
+        engine = partial(
+            serving.running, database, settings, sealed, os.environ, _place(settings, place, port)
+        )
+        driving = partial(_drive, engine, settings.data / lock.ENGINE, url)
         with nightly.pruning(database, settings.prune_at, idempotency.prune):
             asyncio.run(_serve(application, driving, listening, lambda: announce(url, made)))
     finally:
         database.close()
 
 
-def _engine(database: Database, settings: Settings, port: int) -> Engine:
-    """The engine of this process; its log of steps lies beside the record."""
-
-    def credentials(organization_id: int, model: ModelId) -> Credentials:
-        return from_environment(os.environ, model.provider_id, {})
-
-    place = Place(f"sqlite:///{settings.data / 'engine.db'}")
-    if database.reads_wait:
+def _place(settings: Settings, place: Location, port: int) -> Place:
+    """Where the engine's log of steps lies: beside the record."""
+    if place.is_postgres:
         # Started again on the same port of the same machine, it takes up what it left.
-        url = location.locate(settings.data, settings.database).url
-        place = Place(url, "dbos", f"{socket.gethostname()}:{port}")
-    return Engine(Desk(database, credentials), place)
+        return Place(place.url, "dbos", f"{socket.gethostname()}:{port}")
+    return Place(f"sqlite:///{settings.data / 'engine.db'}")
 
 
-async def _drive(engine: Engine, path: Path, url: str) -> None:
+async def _drive(
+    running: Callable[[], AbstractAsyncContextManager[None]], path: Path, url: str
+) -> None:
     """Run the engine until this is cancelled: at once, or when the process that does so ends."""
     while (held := lock.take(path, url)) is None:
         await asyncio.sleep(LOOK)
     with held:
-        await engine.start()
-        try:
+        async with running():
             await asyncio.Event().wait()
-        finally:
-            await engine.stop()
 
 
 async def _serve(

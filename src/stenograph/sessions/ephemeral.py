@@ -121,6 +121,11 @@ def retire(tx: Tx, caller: Caller, public_id: str) -> int:
     return int(retired_at) if retired_at is not None else _retire(tx, child_id)
 
 
+def is_due(tx: Tx) -> bool:
+    """Tell whether the time of a workspace is up."""
+    return bool(store_ephemeral.due(tx, now(), 1))
+
+
 def expire(tx: Tx, limit: int = 100) -> int:
     """Retire workspaces whose time is up, and return how many."""
     due = store_ephemeral.due(tx, now(), limit)

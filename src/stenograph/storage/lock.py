@@ -7,6 +7,9 @@ import fcntl
 from pathlib import Path
 from typing import TextIO
 
+#: The file in the data folder that the process holds whose engine answers.
+ENGINE = "engine.lock"
+
 
 def take(path: Path, url: str) -> TextIO | None:
     """Hold the file, with `url` in it, until what is returned is closed; None: another process

@@ -5,13 +5,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from stenograph.devices import target
 from stenograph.engine import start
 from stenograph.errors import InvalidInputError
 from stenograph.http.context import Ctx
 from stenograph.http.masking import mask_text, masked
 from stenograph.http.route import Answer, Route, post
 from stenograph.http.v3 import wire
-from stenograph.http.v3.models import effort, model
+from stenograph.http.v3.models import effort, known_model, model
 from stenograph.http.v3.sessions import shown
 from stenograph.sessions import creation, reason, secret, sending, session, store
 from stenograph.sessions.creation import Key, NewSession
@@ -94,7 +95,7 @@ async def create_session(ctx: Ctx) -> Answer:
     `idempotency_key` with the same body answers the same session, with 200.
     """
     body = ctx.body(NewSessionBody)
-    _check(body)
+    _check(ctx, body)
     fields = msgspec.to_builtins(body)
     key = _key(body, fields)
 
@@ -110,11 +111,14 @@ async def create_session(ctx: Ctx) -> Answer:
     return Answer(masked(made, secrets), status)
 
 
-def _check(body: NewSessionBody) -> None:
+def _check(ctx: Ctx, body: NewSessionBody) -> None:
     has_prompt = body.prompt is not None and bool(body.prompt.strip())
     if not has_prompt and (not body.recorded or body.prompt is not None):
         raise InvalidInputError("A session needs a prompt", code="prompt_required")
-    model(body.model)
+    if body.recorded:
+        model(body.model)
+    else:
+        known_model(ctx, body.model)
     effort(body.reasoning_effort)
     if not all(tag.isprintable() for tag in body.tags):
         raise InvalidInputError("A tag is one line", code="invalid_tags")
@@ -142,7 +146,10 @@ def _create(ctx: Ctx, tx: Tx, body: NewSessionBody, fields: dict[str, Any], key:
         key=key,
     )
     if not body.recorded:
-        return start.open_session(tx, ctx.caller, new, body.prompt or "").public_id
+        where = target.choose(tx, ctx.caller, body.target)
+        opened = start.open_session(tx, ctx.caller, new, body.prompt or "")
+        target.give(tx, opened.id, where)
+        return opened.public_id
     conversation_id = creation.create(tx, ctx.caller, new)
     if body.prompt is not None:
         step = Step(step_id=1, source="user", message=body.prompt)

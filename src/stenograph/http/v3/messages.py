@@ -13,7 +13,7 @@ from stenograph.http.masking import masked
 from stenograph.http.parameters import Cursor, Integer
 from stenograph.http.route import Answer, Route, get, post
 from stenograph.http.v3 import wire
-from stenograph.http.v3.models import effort, model
+from stenograph.http.v3.models import effort, known_model
 from stenograph.http.v3.wire import ConversationItem, ReasonMessagePage, SessionConversationPage
 from stenograph.sessions import messages, reason, secret, sending, session
 from stenograph.sessions.messages import Item
@@ -192,7 +192,7 @@ def _read(ctx: Ctx) -> NewMessage:
     if not body.message.strip():
         raise InvalidInputError("The message is empty", code="message_required")
     return NewMessage(
-        body.message, model(body.model), effort(body.reasoning_effort), body.attachments
+        body.message, known_model(ctx, body.model), effort(body.reasoning_effort), body.attachments
     )
 
 
