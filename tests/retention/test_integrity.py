@@ -400,6 +400,12 @@ DAMAGE: dict[str, tuple[Callable[[Tx, World], object], str, str | int, str]] = {
         "next round is taken",
     ),
     # Totals
+    "usage is no sum": (
+        _run("UPDATE usage_totals SET requests = requests + 1"),
+        "conversations",
+        "conversation",
+        "not the sum of its receipts",
+    ),
     "a call is billed twice": (
         _update("usage_receipts", "receipt of superseded", invocation_id="@selected"),
         "invocations",

@@ -235,6 +235,21 @@ _SEQUENCES = (
 
 _TOTALS = (
     Rule(
+        "conversations",
+        "Its usage is not the sum of its receipts.",
+        "SELECT c.id FROM conversations c"
+        " LEFT JOIN usage_totals u ON u.conversation_id = c.id"
+        " LEFT JOIN (SELECT conversation_id, count(*) AS n, sum(prompt_tokens) AS prompt,"
+        "   sum(completion_tokens) AS completion, sum(cost_usd) AS cost"
+        "   FROM usage_receipts GROUP BY conversation_id) r"
+        "  ON r.conversation_id = c.id"
+        " WHERE coalesce(u.requests, 0) <> coalesce(r.n, 0)"
+        " OR coalesce(u.prompt_tokens, 0) <> coalesce(r.prompt, 0)"
+        " OR coalesce(u.completion_tokens, 0) <> coalesce(r.completion, 0)"
+        " OR abs(coalesce(u.cost_usd, 0) - coalesce(r.cost, 0))"
+        "  > 0.000001 * (1 + abs(coalesce(r.cost, 0)))",
+    ),
+    Rule(
         "invocations",
         "Two receipts bill it.",
         "SELECT invocation_id FROM usage_receipts WHERE invocation_id IS NOT NULL"

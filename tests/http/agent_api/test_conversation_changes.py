@@ -499,6 +499,8 @@ def test_usage_is_the_sum_of_the_receipts_that_are_there(database, where, api):
     found = summary(api, where)
     assert (found["request_count"], found["input_tokens"], found["cache_read_tokens"]) == (3, 17, 4)
     assert (found["cost_amount"], found["cost_complete"]) == ("0.75", False)
+    story.run_sql(database, "UPDATE usage_receipts SET prompt_tokens = 20 WHERE prompt_tokens = 10")
+    assert summary(api, where)["input_tokens"] == 27
     story.run_sql(database, "DELETE FROM usage_receipts WHERE prompt_tokens IS NULL")
     found = summary(api, where)
     assert (found["request_count"], found["cache_read_tokens"]) == (2, 1)

@@ -6,6 +6,7 @@ import pytest
 
 import story
 from stenograph.conversations import conversation, workspace
+from stenograph.conversations.variant import Model
 
 BASIC = [
     "public_id", "title", "answering_user_public_id", "archived_at", "billing_subject", "parent",
@@ -245,8 +246,19 @@ def test_usage_and_context_come_from_receipts(api, database, org):
     }  # fmt: skip
     assert found["context"] == {
         "used_tokens": 55, "input_tokens": 50, "output_tokens": 5, "cache_read_tokens": 0,
-        "window_tokens": None, "used_percent": None, "as_of_model": "dev/thinker",
+        "window_tokens": 200_000, "used_percent": 0.0, "as_of_model": "dev/thinker",
     }  # fmt: skip
+
+
+def test_the_context_of_a_model_that_nobody_knows_has_no_window(api, database, org):
+    where = story.place(database, org.owner)
+    story.direct_reply(database, where, model=Model("elsewhere", "m"))
+    found = api.get(where.path).json()["conversation"]["context"]
+    assert (found["used_tokens"], found["window_tokens"], found["used_percent"]) == (
+        110,
+        None,
+        None,
+    )
 
 
 def test_a_fork_says_where_it_came_from(api, database, org):

@@ -11,6 +11,8 @@ from stenograph.conversations.conversation import Document
 from stenograph.conversations.input import LIMIT
 from stenograph.conversations.runner import Runner
 from stenograph.conversations.usage import Context, Usage
+from stenograph.engine.models.catalog import PROVIDERS, ModelId
+from stenograph.engine.models.windows import window
 from stenograph.http import paging
 from stenograph.http.agent_api import wire
 from stenograph.http.agent_api.common import Mask, cost, mask, moment
@@ -77,15 +79,23 @@ def document(ctx: Ctx, tx: Tx, found: Conversation) -> wire.ConversationAnswer:
 def _context(last: Context, cover: Mask) -> wire.Context:
     named = [name for name in (last.provider_id, last.model_ref) if name]
     used = last.prompt_tokens + last.completion_tokens
+    size = _window(last)
     return wire.Context(
         used_tokens=used,
         input_tokens=last.prompt_tokens,
         output_tokens=last.completion_tokens,
         cache_read_tokens=last.cached_tokens,
-        window_tokens=None,
-        used_percent=None,
+        window_tokens=size,
+        used_percent=None if size is None else round(100 * used / size, 1),
         as_of_model=cover.text("/".join(named) or None),
     )
+
+
+def _window(last: Context) -> int | None:
+    """Return how much the model takes; None for one of a provider that nobody knows here."""
+    if last.provider_id is None or last.provider_id not in PROVIDERS or not last.model_ref:
+        return None
+    return window(ModelId(last.provider_id, last.model_ref))
 
 
 def _runner(found: Runner, cover: Mask) -> wire.DefaultRunner:

@@ -63,34 +63,46 @@ def _upsert(values: str) -> str:
 def _sqlite() -> list[str]:
     one = ", ".join(f"coalesce(new.{name}, 0)" for name in _SUMS)
     less = ", ".join(f"{name} = {name} - coalesce(old.{name}, 0)" for name in _SUMS)
-    values = f"VALUES (new.conversation_id, 1, {one}, new.cost_usd IS NULL)"
+    add = _upsert(f"VALUES (new.conversation_id, 1, {one}, new.cost_usd IS NULL)")
+    take = (
+        f"UPDATE usage_totals SET requests = requests - 1, {less},"
+        " uncosted = uncosted - (old.cost_usd IS NULL) WHERE conversation_id = old.conversation_id"
+    )
+    counted = ", ".join(("conversation_id", *_SUMS))
     return [
-        f"CREATE TRIGGER usage_receipts_added AFTER INSERT ON usage_receipts"
-        f" BEGIN {_upsert(values)}; END",
-        "CREATE TRIGGER usage_receipts_taken AFTER DELETE ON usage_receipts BEGIN"
-        f" UPDATE usage_totals SET requests = requests - 1, {less},"
-        " uncosted = uncosted - (old.cost_usd IS NULL)"
-        " WHERE conversation_id = old.conversation_id; END",
+        f"CREATE TRIGGER usage_receipts_added AFTER INSERT ON usage_receipts BEGIN {add}; END",
+        f"CREATE TRIGGER usage_receipts_taken AFTER DELETE ON usage_receipts BEGIN {take}; END",
+        f"CREATE TRIGGER usage_receipts_changed AFTER UPDATE OF {counted} ON usage_receipts"
+        f" BEGIN {take}; {add}; END",
     ]
 
 
 def _postgres() -> list[str]:
     less = ", ".join(f"{name} = u.{name} - t.{name}" for name in _COLUMNS[1:])
-    named = ", ".join(_COLUMNS)
-    # Once a statement, however many receipts it writes; sorted, so that two never wait crosswise.
-    return [
-        "CREATE FUNCTION usage_receipts_added() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        f" {_upsert(_totals('added') + ' ORDER BY conversation_id')}; RETURN NULL; END $$",
-        "CREATE TRIGGER usage_receipts_added AFTER INSERT ON usage_receipts"
-        " REFERENCING NEW TABLE AS added"
-        " FOR EACH STATEMENT EXECUTE FUNCTION usage_receipts_added()",
-        "CREATE FUNCTION usage_receipts_taken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        f" UPDATE usage_totals u SET {less} FROM ({_totals('taken')}) AS t ({named})"
-        " WHERE u.conversation_id = t.conversation_id; RETURN NULL; END $$",
-        "CREATE TRIGGER usage_receipts_taken AFTER DELETE ON usage_receipts"
-        " REFERENCING OLD TABLE AS taken"
-        " FOR EACH STATEMENT EXECUTE FUNCTION usage_receipts_taken()",
+    # Sorted, so that two never wait for each other crosswise.
+    add = _upsert(_totals("added") + " ORDER BY conversation_id")
+    take = (
+        f"UPDATE usage_totals u SET {less} FROM ({_totals('taken')}) AS t ({', '.join(_COLUMNS)})"
+        " WHERE u.conversation_id = t.conversation_id"
+    )
+    functions = [
+        f"CREATE FUNCTION usage_receipts_{name}() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$ BEGIN {statement}; RETURN NULL; END $$"
+        for name, statement in (("added", add), ("taken", take))
     ]
+    # Once a statement, however many receipts it writes. One that changes receipts takes and adds.
+    triggers = [
+        f"CREATE TRIGGER usage_receipts_{done}_{name} AFTER {done.upper()} ON usage_receipts"
+        f" REFERENCING {rows} TABLE AS {name}"
+        f" FOR EACH STATEMENT EXECUTE FUNCTION usage_receipts_{name}()"
+        for done, rows, name in (
+            ("insert", "NEW", "added"),
+            ("delete", "OLD", "taken"),
+            ("update", "NEW", "added"),
+            ("update", "OLD", "taken"),
+        )
+    ]
+    return functions + triggers
 
 
 def upgrade() -> None:
