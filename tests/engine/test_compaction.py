@@ -1,6 +1,7 @@
 """Conversations that outgrow a model's window: summed up, trimmed, and whole in the record."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,12 +9,16 @@ import pytest
 from engine.driving import Driven, scene
 from engine.test_history import told
 from engine.test_rounds import account, facts, tasks, valid
+from engine.test_turns import candidates
 from stenograph.accounts.access import Caller
 from stenograph.conversations import conversation as conversations
 from stenograph.conversations import workspace as workspaces
 from stenograph.conversations.access import Conversation
+from stenograph.engine.work import load
 from stenograph.retention.integrity import check
 from stenograph.runs import request as sealed
+from stenograph.runs import transcript
+from stenograph.runs.transcript import RoundLine
 from stenograph.storage.database import Tx
 
 
@@ -129,6 +134,10 @@ def test_the_summing_up_is_hidden_and_no_round_of_the_budget(driven: Driven) -> 
     )
     assert set(shown) == {("hidden", 0, False)}
     [(made,)] = driven.rows("SELECT selected_invocation_id FROM tasks WHERE key = 'compaction-1'")
+    rounds = driven.read(lambda tx: _transcript(tx, driven))
+    assert any(it.compacted for it in rounds[1:])
+    assert not rounds[0].compacted
+    assert all(it.key.startswith("r") for it in rounds)
     system, record = entries(driven, made)
     assert (system["role"], record["role"]) == ("system", "user")
     assert "[result of read] the content of f0" in record["parts"][0]["text"]
@@ -150,6 +159,13 @@ def test_a_conversation_of_many_turns_begins_with_its_summary(driven: Driven) ->
     assert not any("Round 0" in json.dumps(entry) for entry in last)
     assert [s["message"] for s in document["steps"] if s["source"] == "user"][1].startswith("```")
     assert check(driven.database) == []
+
+
+def _transcript(tx: Tx, driven: Driven) -> Sequence[RoundLine]:
+    work = load(tx, candidates(driven)[0][1])
+    assert work is not None
+    assert work.run is not None
+    return transcript.page(tx, work.run, size=9).rounds
 
 
 FAILS = '[summary]\nsay = "Half of it"\nfail = {{ kind = "{kind}" }}\n'

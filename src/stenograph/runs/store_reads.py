@@ -88,7 +88,7 @@ def rounds(
     """Return the newest rounds before a row id: of the mainline, or beneath the call `branch`.
 
     Columns: task id, key, mainline, status, visibility, error, start, end; bytes of the message
-    and its first `size` characters; the four of usage, cost.
+    and its first `size` characters; whether a compaction was made for it; the four of usage, cost.
     """
     where = "k.mainline = 1" if branch is None else "k.parent_id = :branch"
     beyond = " AND k.id < :before" if before else ""
@@ -98,6 +98,8 @@ def rounds(
     return tx.rows(
         "SELECT k.id, k.key, k.mainline, k.status, k.transcript_visibility, k.error,"
         f" k.started_at, k.completed_at, {_bytes(tx, 'd.message')}, substr(d.message, 1, :size),"
+        " EXISTS (SELECT 1 FROM tasks m WHERE m.parent_id = k.id AND m.kind = 'model_task'"
+        "  AND m.status = 'completed'),"
         " u.id, u.prompt_tokens, u.completion_tokens, u.cached_tokens, u.reasoning_tokens,"
         " u.cost_usd FROM tasks k"
         " LEFT JOIN invocation_details d ON d.invocation_id = k.selected_invocation_id"

@@ -43,7 +43,10 @@ class CallLine:
 
 @dataclass(frozen=True, slots=True)
 class RoundLine:
-    """A round: the beginning of its message, its first calls, and which of them have branches."""
+    """A round: the beginning of its message, its first calls, and which of them have branches.
+
+    `compacted`: what was before it was summed up for it.
+    """
 
     key: str
     mainline: bool
@@ -54,6 +57,7 @@ class RoundLine:
     completed_at: int | None
     text_bytes: int | None
     text: str | None
+    compacted: bool
     tokens: Tokens | None
     call_count: int
     calls: Sequence[CallLine]
@@ -98,7 +102,7 @@ def page(
 
 def _round(row: Row, calls: Sequence[Row], branches: Sequence[str]) -> RoundLine:
     _, key, mainline, status, visibility, error, started_at, completed_at, size, text = row[:10]
-    receipt_id, *tokens = row[10:]
+    compacted, receipt_id, *tokens = row[10:]
     return RoundLine(
         key=key,
         mainline=bool(mainline),
@@ -109,6 +113,7 @@ def _round(row: Row, calls: Sequence[Row], branches: Sequence[str]) -> RoundLine
         completed_at=completed_at,
         text_bytes=size,
         text=text,
+        compacted=bool(compacted),
         tokens=None if receipt_id is None else Tokens(*tokens),
         call_count=calls[0][1] if calls else 0,
         calls=[CallLine(*call[2:]) for call in calls],

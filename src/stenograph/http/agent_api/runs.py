@@ -161,6 +161,7 @@ def _round(found: RoundLine, cover: Mask) -> wire_runs.TranscriptRound:
         text_bytes=found.text_bytes,
         usage=_usage(found.tokens),
         error=cover.text(found.error),
+        compacted_before=found.compacted,
         started_at=moment(found.started_at),
         completed_at=moment(found.completed_at),
         calls=wire_runs.Calls(

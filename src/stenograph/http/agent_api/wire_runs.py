@@ -100,7 +100,10 @@ class Calls(Shape, kw_only=True):
 
 
 class TranscriptRound(Shape, kw_only=True):
-    """A round; `branches` are the calls beneath which a branch hangs (`?prefix=`)."""
+    """A round; `branches` are the calls beneath which a branch hangs (`?prefix=`).
+
+    `compacted_before`: what was before it was summed up for it.
+    """
 
     task_key: str
     mainline: bool
@@ -110,6 +113,7 @@ class TranscriptRound(Shape, kw_only=True):
     text_bytes: int | None = None
     usage: TaskUsage | None = None
     error: str | None = None
+    compacted_before: bool = False
     started_at: str | None = None
     completed_at: str | None = None
     calls: Calls
