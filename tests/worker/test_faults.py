@@ -113,7 +113,7 @@ async def test_a_server_that_is_away_meanwhile_gets_the_result_when_it_is_back(
         double.call("bash", command="until [ -e go ]; do sleep 0.01; done; echo done | tee -a log")
         await double.until(lambda: len(double.asked["lease"]) > 0)
         await double.stop()
-        await double.until(lambda: [event for event, _ in shift.told] == ["away"])
+        await double.until(lambda: "away" in dict(shift.told))
         (double.root / "go").touch()
         await double.until(lambda: marks(double))
         await double.start()
@@ -121,7 +121,8 @@ async def test_a_server_that_is_away_meanwhile_gets_the_result_when_it_is_back(
         assert told["output"] == "done\n"
         assert marks(double) == 1
         await double.until(shift.statuses)
-        assert [event for event, _ in shift.told] == ["away", "back", "call"]
+        assert shift.statuses() == ["completed"]
+        assert "back" in dict(shift.told)
 
 
 async def test_a_call_that_is_claimed_again_while_it_runs_goes_on_under_the_new_claim(

@@ -292,6 +292,8 @@ def _say(event: str, **facts: Any) -> None:
             text = (
                 f"{facts['tool']:<6} {facts['status']:<10} {facts['ms']:>9,} ms  {facts['session']}"
             )
+        case "stopping":
+            text = f"Stopping; calls that still run: {facts['calls']}"
         case "away":
             text = f"{facts['reason']}; trying again"
         case _:

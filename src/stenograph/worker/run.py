@@ -27,11 +27,12 @@ async def run(
     """Enrol, if need be, and work until `stop` is set.
 
     `ready` is called once, before the first request for work. `tell(event, **facts)` is called
-    with `call` (tool, session, status, ms), `away` (reason) and `back`; nothing secret is among
-    them. Raises `RevokedError` if the server does not know this worker any more, `NotEnrolledError`
-    if there is nothing to enrol with, `InvalidInputError`, `ConflictError` and other
-    `StenographError`s with a sentence. Loop and process are the caller's; commands see nothing of
-    the environment, but could read it where the system lets them (`masking.hide`).
+    with `call` (tool, session, status, ms), `away` (reason), `back` and `stopping` (calls that
+    run); nothing secret is among them. Raises `RevokedError` if the server does not know this
+    worker any more, `NotEnrolledError` if there is nothing to enrol with, `InvalidInputError`,
+    `ConflictError` and other `StenographError`s with a sentence. Loop and process are the caller's;
+    commands see nothing of the environment, but could read it where the system lets them
+    (`masking.hide`).
     """
     config = replace(config, url=address(config.url))
     root = place.existing(config.root)

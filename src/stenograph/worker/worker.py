@@ -41,6 +41,7 @@ class Worker:
         try:
             await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if stop.is_set():
+                self.bench.tell("stopping", calls=len(self.tasks))
                 self._freed.set()
                 grace = self.bench.config.grace
                 await asyncio.wait({asking, *self.tasks}, timeout=grace * _FINISHING)
