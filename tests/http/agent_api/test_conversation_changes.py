@@ -1,11 +1,14 @@
 """What becomes of a conversation: names, archive, end, access, default runner, cancellation."""
 
+import json
+
 import pytest
 
 import story
 from stenograph.conversations import conversation
 from stenograph.conversations import input as inputs
 from stenograph.ids import new_id
+from trajectories.atif.documents import agent, document, user
 
 NOWHERE = "00000000-0000-7000-8000-000000000000"
 ROOT = story.run_sql
@@ -224,6 +227,23 @@ def test_a_side_goes_at_once_and_its_source_stays(api, database, where):
         assert tx.value("SELECT count(*) FROM conversations") == 1
         assert tx.value("SELECT count(*) FROM ancestries") == 0
     assert len(api.get(f"{where.path}/turns").json()["turns"]) == 1
+
+
+def test_a_log_whose_session_was_deleted_is_imported_anew(api):
+    body = json.dumps(document(user(), agent())).encode()
+
+    def take_in():
+        (one,) = api.post(f"{api.v3}/sessions/import", content=body).json()["sessions"]
+        return one["session_id"], one["change"]
+
+    first = take_in()[0]
+    assert take_in() == (first, "unchanged")
+    (home,) = api.get("/agent_api/v1/workspaces").json()["workspaces"]
+    at = f"/agent_api/v1/workspaces/{home['public_id']}/conversations"
+    assert api.delete(f"{at}/{first}").status_code == 204
+    second, change = take_in()
+    assert (second != first, change) == (True, "created")
+    assert api.get(f"{at}/{second}").status_code == 200
 
 
 # --- access -------------------------------------------------------------------------------------

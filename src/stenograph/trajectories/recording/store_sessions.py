@@ -174,7 +174,7 @@ class StoredImport:
 
 
 def find_imports(tx: Tx, organization_id: int, format: str, key: str) -> list[StoredImport]:
-    """Return the sessions that logs of this identity became, oldest first.
+    """Return the sessions that logs of this identity became, oldest first; not deleted ones.
 
     A session's own public id is such an identity too: it is what our exports say of it.
     """
@@ -187,7 +187,8 @@ def find_imports(tx: Tx, organization_id: int, format: str, key: str) -> list[St
             " (SELECT coalesce(sum(o.size), 0) FROM originals o WHERE o.import_id = i.id)"
             " FROM imports i JOIN sessions s ON s.conversation_id = i.conversation_id"
             " JOIN conversations c ON c.id = i.conversation_id"
-            " WHERE i.organization_id = :organization_id AND i.format = :format AND i.id IN"
+            " WHERE i.organization_id = :organization_id AND i.format = :format"
+            " AND c.deleted_at IS NULL AND i.id IN"
             " (SELECT id FROM imports WHERE organization_id = :organization_id"
             "   AND format = :format AND source_key = :key UNION"
             "  SELECT m.id FROM imports m JOIN conversations c ON c.id = m.conversation_id"
@@ -206,8 +207,10 @@ def find_orphans(tx: Tx, organization_id: int, format: str, parent_key: str) -> 
         for row in tx.rows(
             "SELECT i.conversation_id FROM imports i"
             " JOIN sessions s ON s.conversation_id = i.conversation_id"
+            " JOIN conversations c ON c.id = i.conversation_id"
             " WHERE i.organization_id = :organization_id AND i.format = :format"
-            " AND i.parent_key = :parent_key AND s.parent_conversation_id IS NULL ORDER BY i.id",
+            " AND i.parent_key = :parent_key AND s.parent_conversation_id IS NULL"
+            " AND c.deleted_at IS NULL ORDER BY i.id",
             organization_id=organization_id,
             format=format,
             parent_key=parent_key,
