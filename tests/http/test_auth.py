@@ -31,6 +31,8 @@ def dead_keys(api):
 def test_every_route_refuses_who_brings_no_valid_key(api):
     dead = dead_keys(api)
     for family, prefix, route in every_route():
+        if route.plane == "open":
+            continue
         wrong_plane = ["member", "executor"] if family == "v3" else ["api"]
         if family == "agent":
             wrong_plane += ["executor"] if route.plane == "member" else ["member"]

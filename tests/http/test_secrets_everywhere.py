@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 import structlog
 from typer.testing import CliRunner
 
 import planted
+from devices.hands import enrollment, new_ticket
 from people import make_org
 from planted import VALUE, leaks
 from serving import Api
@@ -81,6 +83,10 @@ class Reader:
                 return ["default"]
             case "reasonId" | "mcpServerId":
                 return self.listed(at, "items", "id")
+            case "deviceId":
+                return self.listed(at, "devices", "id")
+            case "claim":
+                return ["none"]
             case "provider":
                 return ["openai"]
             case "sessionId":
@@ -193,7 +199,13 @@ def take_in(api: Api, secrets: list[str]) -> None:
     )
     server = {"name": "t", "transport": "streamable_http", "url": "https://tools.example"}
     offered = api.post(f"{api.v3}/mcp-servers", json=server)
-    for answer in (imported, made, recorded, ended, asked, own, said, offered):
+    ticket = msgspec.to_builtins(new_ticket(machine="m"))
+    allowed = api.post(f"{api.v3}/devices/enrollment-tickets", json=ticket)
+    sent = enrollment(new_ticket(**ticket), allowed.json()["enrollment_ticket"])
+    enrolled = api.post(
+        f"{api.agent}/executor/enrollments", json={"enrollment": msgspec.to_builtins(sent)}
+    )
+    for answer in (imported, made, recorded, ended, asked, own, said, offered, allowed, enrolled):
         assert answer.status_code < 300, answer.text
         assert not secrets or leaks(answer.content) == [], answer.text
 
@@ -205,6 +217,7 @@ NO_TEXT_OF_RUNS = {
     "{orgId}/secrets", "v1/workspaces", "workspaces/{workspace}", "{conversation}/events",
     "{conversation}/inputs", "{input}/materialization", "conversations/archived",
     "{orgId}/mcp-servers", "mcp-servers/{mcpServerId}", "{orgId}/provider-credentials",
+    "{orgId}/devices", "devices/{deviceId}", "{orgId}/machines",
 }  # fmt: skip
 
 

@@ -91,7 +91,7 @@ async def claim_call(ctx: Ctx) -> wire.ClaimAnswer:
         Waiter(dispatch.workers_of(worker.organization_id), _POLL) as waiter,
         _hanging_up(ctx.request) as gone,
     ):
-        while not gone.done():
+        while not await _is_done(gone):
             found, released = await _look(ctx, worker, wish)
             if found is not None or released or loop.time() >= deadline:
                 return wire.ClaimAnswer(None if found is None else _claim(found), released)
@@ -123,6 +123,11 @@ def _hanging_up(request: Request[Any, Any, Any]) -> Iterator["asyncio.Future[Any
         yield gone
     finally:
         gone.cancel()
+
+
+async def _is_done(gone: "asyncio.Future[Any]") -> bool:
+    await asyncio.sleep(0)  # what has come meanwhile is seen now
+    return gone.done()
 
 
 def _claim(found: Claimed) -> wire.Claim:
