@@ -144,19 +144,25 @@ def queue_again(tx: Tx, dispatch_id: int, device_id: int | None) -> None:
 
 def due(tx: Tx, *, at: int, gone: int) -> list[int]:
     """Return the conversations with calls whose lease is over, whose worker is gone (not heard of
-    since `gone`), or that wait though their task has its end."""
-    rows = tx.rows(
+    since `gone`), or that wait though their task has its end; ascending.
+
+    Three queries, for as one they would go through all dispatches that there ever were.
+    """
+    lost = tx.rows(
         "SELECT conversation_id FROM dispatches WHERE status = 'claimed'"
-        "  AND lease_expires_at <= :at"
-        " UNION SELECT d.conversation_id FROM dispatches d JOIN devices w ON w.id = d.device_id"
-        f"  WHERE d.status = 'queued' AND {_GONE}"
-        " UNION SELECT d.conversation_id FROM dispatches d JOIN tasks k ON k.id = d.task_id"
-        f"  WHERE d.status = 'queued' AND k.status IN ({_ENDED})"
-        " ORDER BY 1 LIMIT 100",
+        " AND lease_expires_at <= :at",
         at=at,
+    )
+    stranded = tx.rows(
+        "SELECT d.conversation_id FROM dispatches d JOIN devices w ON w.id = d.device_id"
+        f" WHERE d.status = 'queued' AND {_GONE}",
         gone=gone,
     )
-    return [row[0] for row in rows]
+    ended = tx.rows(
+        "SELECT d.conversation_id FROM dispatches d JOIN tasks k ON k.id = d.task_id"
+        f" WHERE d.status = 'queued' AND k.status IN ({_ENDED})"
+    )
+    return sorted({row[0] for row in (*lost, *stranded, *ended)})
 
 
 def close(tx: Tx, conversation_id: int, at: int) -> None:

@@ -101,11 +101,12 @@ async def claim_call(ctx: Ctx) -> wire.ClaimAnswer:
 
 async def _look(ctx: Ctx, worker: Device, wish: Wish) -> tuple[Claimed | None, list[str]]:
     def look(tx: Tx) -> tuple[bool, list[str]]:
-        is_any = leases.is_due(tx) or dispatch.is_any(tx, worker, wish)
+        is_any = bool(dispatch.due(tx)) or dispatch.is_any(tx, worker, wish)
         return is_any, dispatch.released(tx, worker, wish)
 
     def act(tx: Tx) -> Claimed | None:
-        leases.expire(tx)
+        if dispatch.due(tx):
+            leases.expire(tx)
         return leases.claim(tx, ctx.sealer, worker, wish)
 
     is_any, released = await ctx.read(look)
