@@ -10,6 +10,8 @@ import typer
 
 import stenograph
 from stenograph.cli import db, exports, imports, keys, output, retention, secrets, worker
+from stenograph.cli.run import chat
+from stenograph.cli.run import run as run_command
 from stenograph.cli.serve import serve
 from stenograph.cli.tour import tour
 from stenograph.errors import StenographError
@@ -22,6 +24,8 @@ app = typer.Typer(
     help="The full record of what agents said, thought and did.",
 )
 app.command()(serve)
+app.command()(run_command)
+app.command()(chat)
 app.command()(tour)
 app.command("import")(imports.import_logs)
 app.command()(exports.export)

@@ -19,7 +19,7 @@ from stenograph.errors import InvalidInputError, StenographError
 from stenograph.storage import lock
 
 #: What a key of this command may do, and not more.
-_SCOPES = ("run", "sessions:read", "devices:read", "devices:write", "secrets:read")
+_SCOPES = ("run", "sessions:read", "devices:write", "devices:use", "secrets:read")
 #: Seconds that a request may take; one that waits for events says how long it waits itself.
 TIMEOUT = 60.0
 
@@ -90,7 +90,7 @@ def _serving(data: Path, database: str) -> Iterator[str]:
         yield holder
         return
     program = "from stenograph.app import main; main()"
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603 - this program
         [sys.executable, "-c", program, "serve", "--port", "0", "--data", str(data)],
         stdout=subprocess.PIPE,
         stdin=subprocess.DEVNULL,

@@ -1,12 +1,14 @@
-"""`steno tour`: import logs, serve them, and show the three readings as a client gets them."""
+"""`steno tour`: import logs, serve them, have an agent do something, and show the three readings of
+both as a client gets them."""
 
 import os
 import shlex
 import signal
+import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -15,7 +17,9 @@ import msgspec
 import typer
 
 from stenograph.accounts import first_start
-from stenograph.cli import options, tour_pages
+from stenograph.cli import options, run, tour_pages
+from stenograph.cli.reached import Reached
+from stenograph.cli.watched import View
 from stenograph.errors import InvalidInputError, StenographError
 from stenograph.settings import Settings
 from stenograph.storage.database import Tx
@@ -27,6 +31,9 @@ Serve: TypeAlias = Callable[[Settings, Callable[[str, bool], None]], None]
 
 #: What the README's lines read; beside the database, for its owner only.
 FILE = "tour.env"
+#: What the agent is asked, of a scene that the package brings (`engine/models/scripts`).
+PROMPT = "[dev:tour] Sum up notes.md in one line, in a file of its own."
+_NOTES = "# Notes\n\nThe record is the only copy.\nNothing of it may get lost.\n"
 
 
 def tour(
@@ -42,19 +49,20 @@ def tour(
 ) -> None:
     """Import logs, serve them on this machine, and show what was recorded in three readings.
 
-    Then go on serving until SIGTERM or SIGINT.
+    Then an agent works in a scratch folder, and its session is shown in the same way. It goes on
+    serving until SIGTERM or SIGINT.
     """
     settings = options.read_settings(data, database, host="127.0.0.1", port=port)
     recorded = _import(data, database, samples)
     visit = Visit(settings, recorded, once)
-    run: Serve = context.obj
+    serve: Serve = context.obj
     try:
-        run(settings, visit.start)
+        serve(settings, visit.start)
     except StenographError as error:
         if not once or error.code != "address_unavailable":
             raise
         free = options.read_settings(data, database, host="127.0.0.1", port=0)
-        run(free, visit.start)
+        serve(free, visit.start)
     if visit.failure is not None:
         raise StenographError(visit.failure)
 
@@ -110,11 +118,42 @@ def _telling(recorded: list[Recorded]) -> Recorded:
 
 def _show(url: str, settings: Settings, session: Recorded, *, keeps_serving: bool) -> None:
     keys = msgspec.json.decode((settings.data / first_start.FILE).read_bytes())
-    v3 = f"{url}/v3/organizations/{keys['organization']}/sessions/{session.session_id}"
-    agent = (
-        f"{url}/agent_api/v1/workspaces/{session.workspace_id}"
-        f"/conversations/{session.conversation_id}"
-    )
+    variables = _read(url, keys, session.session_id, session.workspace_id)
+    ended = _live(url, keys)
+    _read(url, keys, ended["session_id"], _workspace(url, keys, ended["session_id"]))
+    if not keeps_serving:
+        # What the README's lines read belongs to a server that goes on.
+        tour_pages.ended()
+        return
+    lines = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+    first_start.write_privately(settings.data / FILE, lines.encode())
+    tour_pages.serving(url, settings.data / FILE)
+
+
+def _live(url: str, keys: dict[str, str]) -> Mapping[str, Any]:
+    """Have the model that comes with the package work in a scratch folder."""
+    tour_pages.live(PROMPT)
+    with tempfile.TemporaryDirectory(prefix="steno-tour-") as folder:
+        root = Path(folder)
+        (root / "notes.md").write_text(_NOTES)
+        server = Reached(url, keys["api"], keys["organization"])
+        return run.live(server, root, View(), PROMPT, "dev/thinker")
+
+
+def _workspace(url: str, keys: dict[str, str], session_id: str) -> str:
+    """Return the workspace in which a session's conversation lies."""
+    root, member = f"{url}/agent_api/v1/workspaces", keys["member"]
+    for workspace in _get(root, member)["workspaces"]:
+        listed = _get(f"{root}/{workspace['public_id']}/conversations?order=desc", member)
+        if session_id in (found["public_id"] for found in listed["conversations"]):
+            return str(workspace["public_id"])
+    raise InvalidInputError("The session is in no workspace")
+
+
+def _read(url: str, keys: dict[str, str], session_id: str, workspace_id: str) -> dict[str, str]:
+    """Show a session's three readings; returns what the README's lines read."""
+    v3 = f"{url}/v3/organizations/{keys['organization']}/sessions/{session_id}"
+    agent = f"{url}/agent_api/v1/workspaces/{workspace_id}/conversations/{session_id}"
     api, member = keys["api"], keys["member"]
     messages = _get(f"{v3}/conversation?first=20", api)
     turns = _get(f"{agent}/turns", member)
@@ -130,23 +169,16 @@ def _show(url: str, settings: Settings, session: Recorded, *, keeps_serving: boo
         "all sessions": _curl(v3.rpartition("/")[0], api),
     }
     tour_pages.more(more)
-    if not keeps_serving:
-        # What the README's lines read belongs to a server that goes on.
-        tour_pages.ended()
-        return
-    variables = {
+    return {
         "STENO": url,
         "API_KEY": api,
         "MEMBER_KEY": member,
-        "SESSION": session.session_id,
-        "WORKSPACE": session.workspace_id,
-        "CONVERSATION": session.conversation_id,
+        "SESSION": session_id,
+        "WORKSPACE": workspace_id,
+        "CONVERSATION": session_id,
         "TURN": turn,
         "VARIANT": variant,
     }
-    lines = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
-    first_start.write_privately(settings.data / FILE, lines.encode())
-    tour_pages.serving(url, settings.data / FILE)
 
 
 def _thoughtful(agent: str, key: str, turns: list[dict[str, Any]]) -> tuple[str, str, Any]:

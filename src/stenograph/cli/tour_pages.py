@@ -1,5 +1,6 @@
 """How the tour looks on a terminal."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,16 @@ def imported(recorded: Sequence[Recorded]) -> None:
             Text(found.title or ""),
         )
     _console.print(Padding(table, (1, 2)))
+
+
+def live(prompt: str) -> None:
+    """Say that an agent is about to work."""
+    _console.print()
+    _console.rule(
+        "[bold]An agent at work: what it thinks, calls and says", align="left", style="dim"
+    )
+    _line(f"steno run --model dev/thinker --root FOLDER {shlex.quote(prompt)}")
+    _console.print()
 
 
 def messages(curl: str, page: Mapping[str, Any]) -> None:
