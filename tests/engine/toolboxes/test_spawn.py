@@ -8,17 +8,29 @@ import pytest
 
 from engine.driving import Driven, Tools, scene
 from engine.test_rounds import account, facts, feed, tasks, valid
-from engine.test_turns import running
+from engine.test_turns import SLOW
 from people import Org
 from stenograph.conversations import conversation as conversations
+from stenograph.conversations import workspace as workspaces
+from stenograph.conversations.access import Conversation
 from stenograph.engine import children, ending, start, store_children
 from stenograph.engine.engine import Place
 from stenograph.engine.toolbox import Together
 from stenograph.engine.toolboxes.spawn import Spawn
 from stenograph.engine.work import load
 from stenograph.retention.integrity import check
-from stenograph.runs import transcript
-from stenograph.sessions import activity, messages, secret, session
+from stenograph.runs import approval, transcript
+from stenograph.sessions import (
+    activity,
+    conversing,
+    messages,
+    reason,
+    secret,
+    sending,
+    session,
+)
+from stenograph.sessions import ending as end_of_sessions
+from stenograph.sessions.sending import NewMessage
 from stenograph.sessions.session import Details
 from stenograph.storage.database import Database, Tx
 from stenograph.storage.sealing import Sealer
@@ -182,6 +194,68 @@ def test_secrets_of_a_session_reach_its_children(parent: Driven, sealer: Sealer)
     (child,) = family(parent, session_id)
     row = facts(parent, child).id
     assert parent.read(lambda tx: secret.values(tx, sealer, row)) == (value,)
+
+
+def test_children_carry_the_reason_and_end_with_it(parent: Driven) -> None:
+    profile = reason.Profile("helper", instructions="Be brief.")
+    made = parent.write(lambda tx: reason.create(tx, parent.owner, profile))
+    said = NewMessage(calling("[dev:call slow]"))
+    parent.write(lambda tx: sending.to_reason(tx, parent.owner, made.public_id, said))
+    sessions: list[str] = []
+
+    async def act() -> None:
+        await parent.until(child_slow)
+        listed = parent.rows("SELECT public_id FROM conversations ORDER BY id")
+        sessions.extend(row[0] for row in listed)
+        for one in sessions:
+            assert facts(parent, one).reason_public_id == made.public_id
+            assert valid(parent, one)["steps"][0]["message"] == "Be brief."
+        parent.write(lambda tx: end_of_sessions.delete_reason(tx, parent.owner, made.public_id))
+        await parent.settled()
+
+    parent.during(act)
+    assert len(sessions) == 2
+    statuses = parent.rows("SELECT status FROM sessions")
+    assert statuses == [("cancelled",), ("cancelled",)]
+    assert check(parent.database) == []
+
+
+def test_what_a_parent_may_not_do_its_children_may_not(parent: Driven) -> None:
+    rules = [{"tool": "spawn", "decision": "allow"}, {"tool": "*", "decision": "deny"}]
+    session_id = parent.open(
+        calling("[dev:call read]"), options={"session_policy": {"approval_rules": rules}}
+    )
+    parent.settle()
+    (child,) = family(parent, session_id)
+    assert "The rules of this session deny calls of read." in feed(parent, child)[-1][1]
+
+
+def test_a_run_that_asks_more_has_children_that_ask_as_much(parent: Driven) -> None:
+    def make(tx: Tx) -> Conversation:
+        workspace = workspaces.create(tx, parent.owner, name="w", access_mode="account_wide")
+        found = conversations.create(tx, parent.owner, workspace, title=None)
+        conversing.begin(tx, parent.owner, found.id)
+        return found
+
+    conversation = parent.write(make)
+    asks = calling("[dev:call read]")
+    parent.ask(conversation, asks, tool_names=["spawn"], approval_mode="ask", model="dev/thinker")
+
+    async def act() -> None:
+        await parent.until(lambda tx: tx.rows("SELECT 1 FROM tasks WHERE status='needs_approval'"))
+        parent.write(lambda tx: _approve(tx, parent, conversation))
+        await parent.settled()
+
+    parent.during(act)
+    (child,) = family(parent, conversation.public_id)
+    # Nor has it tools that its parent's input left out.
+    assert "There is no tool named 'read'; there are: spawn" in feed(parent, child)[-1][1]
+    modes = parent.rows("SELECT approval_mode FROM runs ORDER BY id")
+    assert modes == [("ask",), ("ask",)]
+
+
+def _approve(tx: Tx, driven: Driven, conversation: Conversation) -> None:
+    approval.decide_in_session(tx, driven.owner, conversation.id, "r2t0", "approve")
 
 
 # --- how it ends otherwise ---------------------------------------------------------------------
@@ -351,13 +425,14 @@ def test_children_are_nested_and_counted_up_to_a_limit(
 
 
 def test_a_call_that_is_made_again_finds_its_child(parent: Driven) -> None:
-    session_id = parent.open(calling("[dev:slow]"))
+    session_id = parent.open(f"[dev:call spawn {json.dumps({'prompt': SLOW})}]")
 
     async def leave_off() -> None:
-        await parent.until(running("model", "running"))
-        await parent.until(lambda tx: tx.rows("SELECT 1 FROM tasks WHERE name = 'spawn'"))
         await parent.until(
-            lambda tx: tx.rows("SELECT 1 FROM sessions WHERE parent_conversation_id IS NOT NULL")
+            lambda tx: (
+                tx.value("SELECT count(*) FROM invocations WHERE status = 'running'")
+                and tx.value("SELECT count(*) FROM sessions") == 2
+            )
         )
 
     parent.during(leave_off)
