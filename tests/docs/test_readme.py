@@ -85,8 +85,12 @@ def test_once_shows_the_readings_and_ends(tmp_path: Path) -> None:
     for shown in ("1. A page of messages", "2. A page of stored reasoning", "3. The trajectory"):
         assert shown in done.stdout
     assert "The day is clamped once" in done.stdout
+    # An agent works, and is shown in the same way.
+    assert "✓ read\n" in done.stdout
+    assert "summary.md holds the notes in one line" in done.stdout
+    assert "success · " in done.stdout
     curls = re.findall(r"^curl -s -H 'Authorization: Bearer \S+' 'http://\S+'$", done.stdout, re.M)
-    assert len(curls) == 6
+    assert len(curls) == 12
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(folder: Path, tmp_path: Path) -> None:

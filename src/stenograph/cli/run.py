@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 import msgspec
 import typer
 
@@ -169,7 +170,7 @@ def live(server: Reached, root: Path, view: View, prompt: str, model: str) -> Ma
     wish = _Wish({"model": model}, root, Permissions(True, True, True), ask=False)
 
     async def watched() -> Mapping[str, Any]:
-        async with following.client(server) as http, _working(server, wish) as target:
+        async with following.client(server) as http, _working(server, http, wish) as target:
             body = {**wish.body, **target, "prompt": prompt}
             session = await following.begin(server, http, body)
             ended, _ = await _watch(session, view, wish, interruptible=False)
@@ -181,7 +182,7 @@ def live(server: Reached, root: Path, view: View, prompt: str, model: str) -> Ma
 
 
 async def _run(server: Reached, wish: _Wish, view: View, prompt: str) -> int:
-    async with following.client(server) as http, _working(server, wish) as target:
+    async with following.client(server) as http, _working(server, http, wish) as target:
         session = await following.begin(server, http, {**wish.body, **target, "prompt": prompt})
         ended, stopped = await _watch(session, view, wish)
         view.end(ended)
@@ -190,7 +191,7 @@ async def _run(server: Reached, wish: _Wish, view: View, prompt: str) -> int:
 
 async def _chat(server: Reached, wish: _Wish, view: View, prompt: str | None) -> int:
     status = 0
-    async with following.client(server) as http, _working(server, wish) as target:
+    async with following.client(server) as http, _working(server, http, wish) as target:
         session: Session | None = None
         while text := prompt or await _typed():
             prompt = None
@@ -278,8 +279,13 @@ class _Enrolled:
 
 
 @asynccontextmanager
-async def _working(server: Reached, wish: _Wish) -> AsyncIterator[dict[str, Any]]:
-    """Run a worker for the wished folder as long as the block runs; gives the session's target."""
+async def _working(
+    server: Reached, http: httpx.AsyncClient, wish: _Wish
+) -> AsyncIterator[dict[str, Any]]:
+    """Run a worker for the wished folder as long as the block runs; gives the session's target.
+
+    The server forgets the worker afterwards.
+    """
     if wish.root is None:
         yield {}
         return
@@ -313,3 +319,6 @@ async def _working(server: Reached, wish: _Wish) -> AsyncIterator[dict[str, Any]
         finally:
             stop.set()
             await asyncio.gather(working, return_exceptions=True)
+            if enrolled.device.done():
+                with suppress(httpx.HTTPError):
+                    await http.delete(f"{server.root}/devices/{enrolled.device.result().id}")
