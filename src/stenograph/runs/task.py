@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from stenograph.clock import now
 from stenograph.errors import NotFoundError
+from stenograph.events import catalogue
 from stenograph.events.journal import Event, append
 from stenograph.runs import store
 from stenograph.runs.run import Run
@@ -214,7 +215,7 @@ def settle(
     return settled
 
 
-def _tell(tx: Tx, run: Run, task: Task, event: str) -> None:
+def _tell(tx: Tx, run: Run, task: Task, event: catalogue.Type) -> None:
     payload = {"task_key": task.key, "status": public_status(task.status)}
     append(
         tx,
