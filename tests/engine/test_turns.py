@@ -400,3 +400,21 @@ def test_a_model_that_nobody_knows_fails_the_turn(driven: Driven) -> None:
     assert facts(driven, session_id).reason_code == "invalid_model"
     assert facts(driven, effort).error_class == "invalid_reasoning_effort"
     assert check(driven.database) == []
+
+
+# --- activity -------------------------------------------------------------------------------------
+
+
+def test_a_reader_of_events_sees_models_asked_and_tools_called_by_name(driven: Driven) -> None:
+    session_id = driven.open("[dev:files]")
+    driven.settle()
+
+    def look(tx: Any) -> list[activity.Activity]:
+        found = session.find(tx, driven.owner, session_id)
+        return activity.page(tx, found.id, -1, 500, diagnostic=False, longest=100)
+
+    items = driven.read(look)
+    assert {it.data["name"] for it in items if it.type == "tool"} == {"read"}
+    asked = [(it.data["task_key"], it.data["status"]) for it in items if it.type == "model"]
+    assert ("r1", "running") in asked
+    assert {it.type for it in items} == {"message", "status", "model", "assistant", "tool"}

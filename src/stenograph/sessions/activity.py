@@ -6,6 +6,7 @@ gone from an item too, and the item stays. Kinds of items:
 - `message`: what a person, or a child session, said: the text, and whether it is the session's
   `prompt` or a `message`
 - `assistant`: one model call's answer: the text, `reasoning`, `model`, `usage`
+- `model`: a model is asked, or has failed: `task_key`, `status`
 - `tool`: the state of a tool call: `name`, `arguments`, `status`, `result`, `child_session_id`
 - `status`: how a turn stands, in the words of a session's status
 - the words of the journal: everything else, for diagnosis only
@@ -114,6 +115,9 @@ def _item(entry: Entry, texts: _Texts, diagnostic: bool) -> Activity:
         case "round_result":
             kind = "assistant"
             text = _round(data, entry, texts.rounds.get(entry.task_id or 0))
+        case "task_status" if entry.task_kind == "model_task":
+            kind = "model"
+            data |= {"task_key": entry.task_key, "status": entry.payload.get("status")}
         case "task_status":
             kind = "tool"
             _call(data, entry, texts.calls.get(entry.task_id or 0))

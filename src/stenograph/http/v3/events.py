@@ -17,7 +17,7 @@ from stenograph.http.context import Ctx
 from stenograph.http.following import Looked, Sent, edge, follow
 from stenograph.http.masking import excerpt, margin, masked
 from stenograph.http.parameters import Flag, Integer
-from stenograph.http.route import Route, get
+from stenograph.http.route import EventStream, Route, get
 from stenograph.http.v3 import wire
 from stenograph.http.v3.sessions import shown
 from stenograph.sessions import activity, secret, session
@@ -52,7 +52,7 @@ class SessionEvent(msgspec.Struct):
     type: Annotated[
         str,
         Meta(
-            description="`message`, `assistant`, `tool`, `status`; with sessions:debug also the"
+            description="`message`, `model`, `assistant`, `tool`, `status`; with sessions:debug also the"
             " words of the journal."
         ),
     ]
@@ -122,7 +122,7 @@ def _look(
     tag="Sessions",
     scope="sessions:read",
     query=[_AFTER, _TRANSCRIPT],
-    answer=bytes,
+    answer=EventStream,
 )
 async def stream_session_events(ctx: Ctx, session_id: str) -> Response[Any]:
     """Follow a Session's events.
