@@ -13,6 +13,7 @@ from pathlib import Path
 from stenograph import logs
 from stenograph.accounts import first_start
 from stenograph.cli import main as cli
+from stenograph.conversations import search_index
 from stenograph.engine import choice
 from stenograph.engine.engine import Place
 from stenograph.errors import StenographError
@@ -55,7 +56,10 @@ def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
             serving.running, database, settings, sealed, os.environ, _place(settings, place, port)
         )
         driving = partial(_drive, engine, settings.data / lock.ENGINE, url)
-        with nightly.pruning(database, settings.prune_at, idempotency.prune):
+        with (
+            nightly.pruning(database, settings.prune_at, idempotency.prune),
+            search_index.upkeep(database),
+        ):
             asyncio.run(_serve(application, driving, listening, lambda: announce(url, made)))
     finally:
         database.close()

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from stenograph.accounts import access
 from stenograph.cli import main
+from stenograph.conversations import conversation, workspace
 from stenograph.storage import location, migrate
 
 
@@ -172,3 +173,22 @@ def test_the_installed_command_runs():
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "0.1.0\n")
+
+
+def test_the_search_index_is_written_anew(steno, tmp_path):
+    assert steno("db", "reindex") == (0, "Everything is indexed\n", "")
+    database = location.connect(location.locate(tmp_path / "data", None))
+
+    def say(tx):
+        owner = access.local(tx)
+        home = workspace.create(tx, owner, "Home")
+        conversation.create(tx, owner, home, title="A title")
+
+    database.write(say)
+    database.close()
+    assert steno("db", "reindex")[0] == 0
+    database = location.connect(location.locate(tmp_path / "data", None))
+    with database.read() as tx:
+        assert tx.rows("SELECT terms FROM search_documents") == [("_w1 _c1 a titl",)]
+    database.close()
+    assert steno("db", "check") == (0, "The record is whole\n", "")

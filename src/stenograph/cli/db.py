@@ -1,8 +1,9 @@
-"""`steno db …`: the schema of the database."""
+"""`steno db …`: the schema of the database, and its search index."""
 
 import typer
 
 from stenograph.cli import options, output
+from stenograph.conversations import search_index
 from stenograph.storage import location, migrate, prepare
 
 app = typer.Typer(no_args_is_help=True, help="The schema of the database.")
@@ -27,3 +28,11 @@ def upgrade(
         output.line(f"The database is at schema {now} already")
     else:
         output.line(f"Upgraded from {before or 'an empty database'} to schema {now}")
+
+
+@app.command()
+def reindex(data: options.Data = None, database: options.DatabaseUrl = None) -> None:
+    """Compare the search index with the record, and write it anew."""
+    with options.opened(data, database) as place:
+        search_index.rebuild(place.database)
+    output.line("Everything is indexed")

@@ -17,16 +17,16 @@ _VISIBLE_WORKSPACE = (
     "   WHERE m.workspace_id = w.id AND m.principal_id = :principal_id))"
 )
 #: What the caller may do: creator and answerer everything, else a named entry, else the default.
-_LEVEL = (
+LEVEL = (
     "CASE WHEN c.creator_id = :principal_id OR c.answerer_id = :principal_id THEN 'full'"
     " ELSE COALESCE(a.level, c.access_default) END"
 )
-_ENTRY = (
+ENTRY = (
     " LEFT JOIN conversation_access a"
     " ON a.conversation_id = c.id AND a.principal_id = :principal_id"
 )
 _CONVERSATION = (
-    f"{_LEVEL}, c.id, c.public_id, c.workspace_id, w.state, c.creator_id, c.answerer_id,"
+    f"{LEVEL}, c.id, c.public_id, c.workspace_id, w.state, c.creator_id, c.answerer_id,"
     " EXISTS (SELECT 1 FROM ancestries s WHERE s.conversation_id = c.id), c.side,"
     " c.context_revision, c.active_turn_id, c.next_sequence, c.archived_at"
 )
@@ -129,10 +129,10 @@ def conversation(
     """Find a conversation the principal may read: its level, then what the verbs look at."""
     return tx.row(
         f"SELECT {_CONVERSATION} FROM workspaces w"
-        f" JOIN conversations c ON c.workspace_id = w.id{_ENTRY}"
+        f" JOIN conversations c ON c.workspace_id = w.id{ENTRY}"
         f" WHERE w.public_id = :workspace AND {_VISIBLE_WORKSPACE}"
         " AND c.public_id = :public_id AND c.deleted_at IS NULL"
-        f" AND {_LEVEL} <> 'none'",
+        f" AND {LEVEL} <> 'none'",
         workspace=workspace,
         public_id=public_id,
         organization_id=organization_id,
@@ -148,10 +148,10 @@ def conversation_of_run(
         f"SELECT r.id, {_CONVERSATION} FROM runs r"
         " JOIN variants v ON v.id = r.variant_id JOIN turns t ON t.id = v.turn_id"
         " JOIN conversations c ON c.id = r.conversation_id"
-        f" JOIN workspaces w ON w.id = c.workspace_id{_ENTRY}"
+        f" JOIN workspaces w ON w.id = c.workspace_id{ENTRY}"
         f" WHERE r.public_id = :public_id AND w.public_id = :workspace AND {_VISIBLE_WORKSPACE}"
         " AND c.deleted_at IS NULL AND t.deleted_at IS NULL AND v.deleted_at IS NULL"
-        f" AND {_LEVEL} <> 'none'",
+        f" AND {LEVEL} <> 'none'",
         workspace=workspace,
         public_id=run_public_id,
         organization_id=organization_id,
@@ -267,9 +267,9 @@ def conversations(
             f" ({', '.join(':' + mark for mark in marks)})"
         )
     return tx.rows(
-        f"SELECT {_DOCUMENT} FROM conversations c{_ENTRY}{_DOCUMENT_JOINS}"
+        f"SELECT {_DOCUMENT} FROM conversations c{ENTRY}{_DOCUMENT_JOINS}"
         f" WHERE c.workspace_id = :workspace_id AND c.deleted_at IS NULL AND {FILTERS[which]}"
-        f" AND {_LEVEL} <> 'none'{beyond}"
+        f" AND {LEVEL} <> 'none'{beyond}"
         f" ORDER BY {', '.join(f'{name} {direction}' for name in names)} LIMIT :limit",
         workspace_id=workspace_id,
         principal_id=principal_id,

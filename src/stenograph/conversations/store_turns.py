@@ -61,6 +61,7 @@ def window(
     limit: int,
     newest: bool,
     hidden: bool,
+    summaries: bool = True,
 ) -> list[Row]:
     """Return turns between two positions, the oldest or the newest `limit` of them, ascending.
 
@@ -68,10 +69,14 @@ def window(
     read through its own index up to `limit` rows, so the cost does not grow with the history.
     """
     order = "DESC" if newest else "ASC"
+    shown = [
+        *([] if hidden else [f"{_VISIBILITY} <> 'hidden'"]),
+        *([] if summaries else ["t.kind <> 'compaction_summary'"]),
+    ]
     rows: list[Row] = []
     for start in range(0, len(scopes), BRANCHES):
         branches = " UNION ALL ".join(
-            f"SELECT * FROM ({_branch(scope, after, before, order, hidden)}) AS b{i}"
+            f"SELECT * FROM ({_branch(scope, after, before, order, shown)}) AS b{i}"
             for i, scope in enumerate(scopes[start : start + BRANCHES])
         )
         rows += tx.rows(
@@ -89,7 +94,11 @@ def window(
 
 
 def _branch(
-    scope: tuple[int, int | None], after: int | None, before: int | None, order: str, hidden: bool
+    scope: tuple[int, int | None],
+    after: int | None,
+    before: int | None,
+    order: str,
+    shown: Sequence[str],
 ) -> str:
     owner, boundary = scope
     bounds = [
@@ -98,7 +107,7 @@ def _branch(
         *([] if boundary is None else [f"t.position <= {int(boundary)}"]),
         *([] if after is None else ["t.position > :after"]),
         *([] if before is None else ["t.position < :before"]),
-        *([] if hidden else [f"{_VISIBILITY} <> 'hidden'"]),
+        *shown,
     ]
     return (
         f"SELECT {_TURN}, t.input_id, t.answerer_id, t.speaker_id FROM turns t{_OVERRIDE}"

@@ -86,11 +86,12 @@ def window(
     before: int | None = None,
     limit: int = 20,
     hidden: bool = False,
+    summaries: bool = True,
 ) -> list[Listed]:
     """Return turns in order of position, between two positions that are not themselves included.
 
     With `before` alone the nearest older ones, otherwise the oldest behind `after`. Concealed
-    turns are left out, hidden ones unless `hidden`.
+    turns are left out, hidden ones unless `hidden`, and those of compactions without `summaries`.
     """
     ancestors: list[tuple[int, int | None]] = []
     if conversation.is_fork:
@@ -109,6 +110,7 @@ def window(
         limit=limit,
         newest=before is not None and after is None,
         hidden=hidden,
+        summaries=summaries,
     )
     return [_listed(row) for row in rows]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import zstandard
 
+from stenograph.conversations import search_index
 from stenograph.retention import store_rules
 from stenograph.storage.database import Database, Tx
 
@@ -37,6 +38,8 @@ def findings(tx: Tx) -> Iterator[Finding]:
             yield Finding(rule.table, row_id, rule.sentence)
     yield from _json(tx)
     yield from _originals(tx)
+    for found in search_index.disagreements(tx):
+        yield Finding(*found)
 
 
 def _engine(tx: Tx) -> Iterator[Finding]:

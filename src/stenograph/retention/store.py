@@ -13,7 +13,7 @@ PAGE = 500
 #: The tables that pruning deletes or empties rows of.
 TOUCHED = (
     "task_details", "invocation_details", "variant_details", "tasks", "invocations", "steps",
-    "originals", "media", "sessions",
+    "originals", "media", "sessions", "search_documents",
 )  # fmt: skip
 
 _SETTLED = "('completed', 'failed', 'canceled', 'timed_out')"

@@ -28,6 +28,8 @@ _CHECKPOINT = 4_000
 #: The tables whose ids never come again, even after the newest row was deleted.
 AUTOINCREMENT = frozenset({"tasks"})
 _FETCH = 500
+#: FTS5 marks what is deleted and drops it when parts of the index are merged.
+_MERGE_INDEX = "INSERT INTO search_index (search_index) VALUES ('optimize')"
 #: Seconds to wait for another process's write, and for readers to let go of the log.
 _BUSY = 30
 _PATIENCE = 30
@@ -186,6 +188,8 @@ class SqliteDatabase:
         return job.future
 
     def scrub(self, rewrite: Sequence[str] = ()) -> bool:
+        if "search_documents" in rewrite:
+            self.write(lambda tx: tx.run(_MERGE_INDEX))
         if rewrite:
             self._between(self._vacuum)
         patience = time.monotonic() + _PATIENCE
