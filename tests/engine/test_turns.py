@@ -15,6 +15,7 @@ from stenograph.engine.start import Wish
 from stenograph.engine.work import load
 from stenograph.errors import ConflictError, InvalidInputError
 from stenograph.retention.integrity import check
+from stenograph.sessions import activity, session
 
 SLOW_TOOL = scene(
     """
