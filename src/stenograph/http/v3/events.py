@@ -52,7 +52,7 @@ class SessionEvent(msgspec.Struct):
     type: Annotated[
         str,
         Meta(
-            description="`message`, `model`, `assistant`, `tool`, `status`; with sessions:debug also the"
+            description="`message`, `assistant`, `tool`, `status`; with sessions:debug also the"
             " words of the journal."
         ),
     ]
