@@ -69,7 +69,7 @@ def _place(settings: Settings, place: Location, port: int) -> Place:
     """Where the engine's log of steps lies: beside the record."""
     if place.is_postgres:
         # Started again on the same port of the same machine, it takes up what it left.
-        return Place(place.url, "dbos", f"{socket.gethostname()}:{port}")
+        return Place(place.url, "dbos", f"{socket.gethostname()}:{port}", shared=True)
     return Place(f"sqlite:///{settings.data / 'engine.db'}")
 
 

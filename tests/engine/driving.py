@@ -30,10 +30,12 @@ PATIENCE = 30
 @dataclass
 class Tools:
     """`read` says what it read, `glob` one name, `big` a million and one characters,
-    `broken` raises, `slow` takes until it is cancelled. `made`: the calls, by name and path."""
+    `broken` raises, `slow` takes `seconds` unless it is cancelled. `made`: the calls, by name and
+    path."""
 
     made: list[tuple[str, dict[str, Any], bool]] = field(default_factory=list)
     log: Path | None = None
+    seconds: float = PATIENCE
 
     async def specs(self, work: Work) -> tuple[ToolSpec, ...]:
         names = ("read", "glob", "big", "broken", "slow", "binary")
@@ -56,7 +58,7 @@ class Tools:
             case "broken":
                 raise ValueError("it fell apart")
             case _:
-                await asyncio.sleep(PATIENCE)
+                await asyncio.sleep(self.seconds)
                 return ToolOutcome("completed", "at last")
 
 

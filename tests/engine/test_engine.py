@@ -6,9 +6,10 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
-from engine.driving import Driven
+from engine.driving import Driven, scene
 from engine.test_rounds import facts, feed, invocations
 from engine.test_turns import SLOW, running
 from stenograph.engine import start
@@ -19,6 +20,7 @@ from stenograph.retention.integrity import check
 IDLE = """
 import asyncio, sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from stenograph.engine import start
 from stenograph.engine.desk import Desk
@@ -196,4 +198,41 @@ def test_many_sessions_at_once(driven: Driven) -> None:
     driven.settle()
     assert {feed(driven, it)[-1][3] for it in sessions} == {"success"}
     assert len(driven.tools.made) == 40
+    assert check(driven.database) == []
+
+
+def test_what_an_engine_left_that_is_gone_is_taken_up_by_another(driven: Driven) -> None:
+    from stenograph.engine import engine
+
+    session_id = driven.open(scene('''
+[[round]]
+call = [{ tool = "glob" }, { tool = "slow" }]
+[[round]]
+say = "It came."
+'''))  # fmt: skip
+    here, there = (replace(driven.place, executor=name, shared=True) for name in ("here", "there"))
+
+    async def called() -> None:
+        done = "SELECT 1 FROM tasks WHERE key = 'r2t0' AND status = 'completed'"
+        await driven.until(lambda tx: tx.rows(done))
+
+    async def not_taken_up() -> None:
+        before = len(driven.tools.made)
+        await driven.until(lambda tx: tx.rows("SELECT 1 FROM engines WHERE executor = 'there'"))
+        assert len(driven.tools.made) == before
+
+    wait, engine.LOOK = engine.LOOK, 0.05
+    try:
+        driven.place = here
+        driven.during(called)
+        driven.place = there
+        driven.during(not_taken_up)
+        # Its last sign of life is an hour old.
+        driven.write(lambda tx: tx.run("UPDATE engines SET seen_at = seen_at - 3600000000"))
+        driven.tools.seconds = 0
+        driven.settle()
+    finally:
+        engine.LOOK = wait
+    assert feed(driven, session_id)[-1][1] == "It came."
+    assert [name for name, *_ in driven.tools.made].count("glob") == 1
     assert check(driven.database) == []

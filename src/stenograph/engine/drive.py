@@ -9,6 +9,7 @@ import functools
 import logging
 import sqlite3
 import sys
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -89,12 +90,17 @@ async def stop() -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
 
-async def begin(candidate: str) -> None:
-    """See to it that a workflow drives the candidate: once, however often this is called."""
+async def begin(candidate: str, executors: Collection[str] | None = None) -> None:
+    """See to it that a workflow drives the candidate: once, however often this is called.
+
+    `executors` are those that drive anything; what any other has begun, it has left.
+    """
     number = 0
     workflow = candidate
     # A workflow that is over and left its candidate waiting was overtaken by the record.
-    while (status := await DBOS.get_workflow_status_async(workflow)) and status.status in _OVER:
+    while (status := await DBOS.get_workflow_status_async(workflow)) and (
+        status.status in _OVER or (executors is not None and status.executor_id not in executors)
+    ):
         number += 1
         workflow = f"{candidate}.{number}"
     with SetWorkflowID(workflow):

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import structlog
 
+from stenograph.clock import SECOND, now
 from stenograph.engine import store
 from stenograph.engine.desk import Desk
 from stenograph.events import bell
@@ -16,18 +17,23 @@ _log = structlog.get_logger()
 
 #: Seconds between two looks for candidates that nobody here has heard of.
 LOOK = 5.0
+#: Seconds after which an engine that is not seen has left what it was driving.
+GONE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where DBOS keeps its log of steps: `sqlite:///…`, or a PostgreSQL database with a schema.
 
-    `executor` names the process; started again under the same name it takes up what it left.
+    `executor` names the process; started again under the same name it takes up what it left. Where
+    others share the place (`shared`), they take up what it left when it is not seen for `GONE`
+    seconds.
     """
 
     url: str
     schema: str = "dbos"
     executor: str = "local"
+    shared: bool = False
 
 
 @dataclass(slots=True)
@@ -40,6 +46,8 @@ class Engine:
     _drive: ModuleType | None = None
     _heard: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
     _begun: set[str] = field(default_factory=set)
+    #: The executors that drive somewhere, this one included; None: nobody else shares the place.
+    _others: frozenset[str] | None = None
     _working: "list[asyncio.Task[None]]" = field(default_factory=list)
     _deafen: Callable[[], None] | None = None
 
@@ -80,7 +88,7 @@ class Engine:
             drive.launch(self.desk, self.place.url, self.place.schema, self.place.executor)
             self._drive = drive
         if not self._drive.drives(candidate):
-            await self._drive.begin(candidate)
+            await self._drive.begin(candidate, self._others)
             self._begun.add(candidate)
 
     async def _look(self) -> None:
@@ -92,6 +100,10 @@ class Engine:
             await asyncio.sleep(LOOK)
 
     async def _look_once(self) -> None:
+        if self.place.shared:
+            self._others = await self.desk.write(
+                lambda tx: store.seen(tx, self.place.executor, now(), int(GONE * SECOND))
+            )
         waiting = await self.desk.read(store.unsettled)
         for candidate in waiting:
             self._heard.put_nowait(candidate)

@@ -77,6 +77,18 @@ def unsettled_of(tx: Tx, conversation_id: int) -> list[str]:
     return [row[0] for row in rows]
 
 
+def seen(tx: Tx, executor: str, at: int, within: int) -> frozenset[str]:
+    """Write that an engine drives now; return those that did within so many microseconds."""
+    tx.run(
+        "INSERT INTO engines (executor, seen_at) VALUES (:executor, :at)"
+        " ON CONFLICT (executor) DO UPDATE SET seen_at = excluded.seen_at",
+        executor=executor,
+        at=at,
+    )
+    rows = tx.rows("SELECT executor FROM engines WHERE seen_at > :since", since=at - within)
+    return frozenset(row[0] for row in rows)
+
+
 def runs_here(tx: Tx, conversation_id: int) -> bool | None:
     """Tell whether a session's agent is this server's; None: the conversation is no session."""
     row = tx.row(

@@ -10,6 +10,11 @@ revision = "0002"
 down_revision = "0001"
 
 TABLES = """
+CREATE TABLE engines (
+  executor TEXT PRIMARY KEY,
+  seen_at BIGINT NOT NULL
+);
+
 CREATE TABLE devices (
   id {id},
   public_id TEXT NOT NULL UNIQUE,
