@@ -10,7 +10,7 @@ import stenograph
 from stenograph.http import openapi_texts as texts
 from stenograph.http.errors import Family
 from stenograph.http.idempotency import HEADER, REPLAYED
-from stenograph.http.route import ANY_KEY, Route
+from stenograph.http.route import ANY_KEY, EventStream, Route
 
 _TEMPLATE = "#/components/schemas/{name}"
 _UUIDS = frozenset({"reasonId"})
@@ -64,7 +64,7 @@ def _shapes(routes: Iterable[Route], schemas: dict[str, Any]) -> dict[Any, dict[
     wanted: list[Any] = []
     for route in routes:
         for shape in (route.body, *route.answers.values()):
-            if shape not in (None, bytes) and shape not in wanted:
+            if shape not in (None, bytes, EventStream) and shape not in wanted:
                 wanted.append(shape)
     found, named = msgspec.json.schema_components(wanted, ref_template=_TEMPLATE)
     taken = {n: f"Agent{n}" for n, schema in named.items() if schemas.get(n, schema) != schema}
@@ -174,6 +174,8 @@ def _answer(route: Route, shape: Any, shapes: Mapping[Any, Any]) -> dict[str, An
     found: dict[str, Any] = {"description": route.summary + "."}
     if shape is bytes:
         found["content"] = {"*/*": {}}
+    elif shape is EventStream:
+        found["content"] = {"text/event-stream": {}}
     elif shape is not None:
         found["content"] = {"application/json": {"schema": shapes[shape]}}
     if route.idempotency is not None:

@@ -27,6 +27,10 @@ ANY_KEY = "any"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
+class EventStream:
+    """As the shape of an answer: server-sent events (`http/sse.py`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A value with another status than the route's, or with headers."""

@@ -12,7 +12,7 @@ from stenograph.http.agent_api.common import C
 from stenograph.http.agent_api.following import ITEMS, Items
 from stenograph.http.context import Ctx
 from stenograph.http.parameters import Choice, Cursor, Integer
-from stenograph.http.route import Route, get
+from stenograph.http.route import EventStream, Route, get
 from stenograph.storage.database import Tx
 
 AFTER = Cursor(
@@ -67,7 +67,7 @@ async def list_events(ctx: Ctx, workspace: str, conversation: str) -> wire.Event
     id="streamConversationEvents",
     tag="Events",
     query=[KINDS, AFTER],
-    answer=bytes,
+    answer=EventStream,
 )
 async def stream_events(ctx: Ctx, workspace: str, conversation: str) -> Response[Any]:
     """Follow a conversation.
