@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
-from stenograph.conversations import access, access_list, runner, store, usage
+from stenograph.conversations import access, access_list, runner, store, store_inputs, usage
 from stenograph.conversations.access import Conversation, Workspace
 from stenograph.conversations.access_list import AccessLevel, Entry, Named
 from stenograph.conversations.limits import check_metadata, check_text
@@ -181,5 +181,5 @@ def surroundings(tx: Tx, conversation: Conversation) -> Surroundings:
         usage=usage.total(tx, conversation.id),
         context=usage.context(tx, conversation.id),
         runner=runner.of(tx, conversation.id),
-        held=store.is_held(tx, conversation.id),
+        held=store_inputs.is_held(tx, conversation.id, now()),
     )

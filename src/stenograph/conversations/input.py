@@ -1,78 +1,44 @@
-"""Inputs: what was put into a conversation's queue, and the turn that it becomes.
+"""Inputs: what is put into a conversation's queue, and the turn that it becomes.
 
-The queue is first in, first out: an input becomes a turn at once when nothing is being answered and
-nothing waits before it, else when the turn before it is settled (`advance`). A `message` is a turn
-that has its end; a `direct_reply` is one that waits for its answer, and whoever drives hears of it.
-One that steers waits beside the queue until the running turn takes it (`steering`).
+An input becomes a turn at once when nothing is being answered and nothing waits before it, else
+when its time comes (`input_queue`). A `message` is a turn that has its end; a `direct_reply` is one
+that waits for its answer, and whoever drives hears of it. One that steers waits beside the queue
+until the running turn takes it (`steering`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from stenograph.accounts.access import Caller
 from stenograph.clock import now
 from stenograph.conversations import (
     access,
+    access_list,
+    attachment,
+    steering,
     store,
     store_inputs,
     store_turns,
     store_variants,
     turn,
-    variant,
+    wishes_check,
 )
+from stenograph.conversations import wishes as wishing
 from stenograph.conversations.access import Conversation
-from stenograph.conversations.limits import refused
-from stenograph.conversations.turn import Role, Speaker, Status, Turn
-from stenograph.conversations.variant import Model
+from stenograph.conversations.attachment import Wanted
+from stenograph.conversations.input_queue import advance, stale
+from stenograph.conversations.input_row import Input, Kind, find
+from stenograph.conversations.turn import Role
+from stenograph.conversations.wishes import Wishes
 from stenograph.errors import ConflictError, NotFoundError
-from stenograph.events import bell
 from stenograph.events.journal import Event, append
 from stenograph.ids import new_id
-from stenograph.storage.database import Row, Tx
+from stenograph.storage.database import Tx
 
 #: How many inputs may wait in one conversation.
 LIMIT = 100
-State: TypeAlias = Literal["pending", "steering", "blocked", "consumed"]
-Kind: TypeAlias = Literal["message", "direct_reply"]
-Delivery: TypeAlias = Literal["queue", "steer", "steer_now"]
-#: Characters of one input's text.
-LONGEST = 1_000_000
-
-
-class Wishes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an input is to be delivered and answered; None: as it comes.
-
-    `model` is a name (`provider/model`). `tool_names`: the tools on offer, None: all there are.
-    """
-
-    visible_in_context: bool = True
-    delivery_mode: Delivery = "queue"
-    model: str | None = None
-    reasoning_enabled: bool | None = None
-    reasoning_effort: str | None = None
-    tool_names: tuple[str, ...] | None = None
-    approval_mode: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A row of the queue, as it was accepted; `turn_id` is set once it was consumed."""
-
-    id: int
-    public_id: str
-    state: State
-    kind: str
-    role: Role
-    origin: str
-    text: str | None
-    wishes: Wishes
-    lock_version: int
-    created_at: int
-    turn_id: int | None
-    speaker: Speaker | None
-    answerer: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,35 +51,6 @@ class Materialization:
     run: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What the sender believes of the conversation; None: it does not say."""
-
-    context_revision: int | None = None
-    tail_turn: str | None = None
-
-
-def _input(row: Row) -> Input:
-    wishes = msgspec.json.decode(row[7], type=Wishes)
-    speaker = None if row[11] is None else Speaker(*row[11:15])
-    columns = (*row[:7], wishes, *row[8:11], speaker, row[15])
-    return Input(*columns)
-
-
-def find(tx: Tx, conversation: Conversation, public_id: str) -> Input:
-    """Return an input of the conversation, waiting or consumed. Raises `NotFoundError`."""
-    row = store_inputs.find(tx, conversation.id, public_id)
-    if row is None:
-        raise NotFoundError("Not found")
-    return _input(row)
-
-
-def queue(tx: Tx, conversation: Conversation) -> list[Input]:
-    """List what waits: for a turn of its own, then for the running turn to take it in."""
-    rows = (*store_inputs.queue(tx, conversation.id), *store_inputs.steering(tx, conversation.id))
-    return [_input(row) for row in rows]
-
-
 def accept(
     tx: Tx,
     caller: Caller,
@@ -121,140 +58,75 @@ def accept(
     *,
     kind: Kind,
     role: Role = "user",
-    text: str,
+    text: str | None,
     wishes: Wishes | None = None,
-    expected: Expected | None = None,
+    files: Sequence[Wanted] = (),
 ) -> Input:
     """Put an input into the queue, and let it become a turn if it is its time.
 
-    Raises `ForbiddenError`; `ConflictError` (`workspace_not_active`, `conversation_archived`,
-    `stale_context`, `stale_timeline`, `input_queue_full`); `RefusedError` (`validation_failed`).
+    Raises `ForbiddenError`; `RefusedError` (`validation_failed`, `answerer_not_eligible`);
+    `TooLargeError`; `ConflictError` (`workspace_not_active`, `conversation_archived`,
+    `stale_context`, `stale_timeline`, `input_queue_full`, `steering_target_changed`,
+    `steering_held`).
     """
     access.require_full(conversation)
     access.require_open(conversation)
-    wishes = wishes or Wishes()
-    if not text.strip():
-        raise refused("text must not be blank")
-    if len(text) > LONGEST:
-        raise refused(f"text is longer than {LONGEST} characters")
+    wishes = settled(tx, conversation, kind, text, wishes or Wishes())
+    attachment.check(files)
     store.lock(tx, conversation.id)
-    _check(tx, conversation, expected or Expected())
-    waiting = store_inputs.queue(tx, conversation.id)
-    if len(waiting) >= LIMIT:
+    require_current(tx, conversation.id, wishes)
+    if store_inputs.count(tx, conversation.id) >= LIMIT:
         raise ConflictError("Too many inputs wait", code="input_queue_full")
+    steers = False
+    if not steering.is_scheduled(wishes):
+        steering.require_target(tx, conversation.id, wishes)
+        steers = steering.is_taken(tx, conversation.id, kind, wishes)
     public_id = new_id()
-    store_inputs.add(
+    input_id = store_inputs.add(
         tx,
         conversation.id,
         public_id=public_id,
-        state="steering" if _steers(tx, conversation.id, kind, wishes) else "pending",
         kind=kind,
         role=role,
         origin="agent" if caller.kind == "agent" else "person",
         sender_id=caller.principal_id,
         text=text,
-        options=msgspec.json.encode(wishes).decode(),
+        options=wishing.write(wishes),
         created_at=now(),
+        **steering.marks(steers, wishes),
     )
+    if files:
+        wishes = replace(wishes, attachments=attachment.attach(tx, conversation, input_id, files))
+        store_inputs.update(tx, input_id, options=wishing.write(wishes))
     payload = {"input_public_id": public_id, "kind": kind, "delivery_mode": wishes.delivery_mode}
     append(tx, conversation.id, Event("input_accepted", payload=payload))
     advance(tx, conversation.id)
     return find(tx, conversation, public_id)
 
 
-def _steers(tx: Tx, conversation_id: int, kind: Kind, wishes: Wishes) -> bool:
-    """Tell whether an input goes into the turn that is being answered; a direct reply's one model
-    call takes nothing in."""
-    wants = kind == "direct_reply" and wishes.delivery_mode != "queue"
-    return wants and store_inputs.has_running_run(tx, conversation_id)
+def settled(
+    tx: Tx, conversation: Conversation, kind: str, text: str | None, wishes: Wishes
+) -> Wishes:
+    """Check what an input asks for, and return it with its answerer by public id.
 
-
-def _check(tx: Tx, conversation: Conversation, expected: Expected) -> None:
-    revision, tail = store_turns.head(tx, conversation.id)
-    if expected.context_revision not in (None, revision):
-        raise ConflictError("The context has changed", code="stale_context")
-    if expected.tail_turn not in (None, tail):
-        raise ConflictError("There are newer turns", code="stale_timeline")
-
-
-def advance(tx: Tx, conversation_id: int) -> list[Turn]:
-    """Let inputs at the head of the queue become turns, as long as nothing is being answered.
-
-    Called when an input arrives and when a turn is settled; the caller holds the conversation.
+    Raises `RefusedError` `validation_failed` or `answerer_not_eligible`.
     """
-    made: list[Turn] = []
-    if store_turns.active_turn(tx, conversation_id) is not None:
-        return made
-    store_inputs.release(tx, conversation_id)
-    for row in store_inputs.queue(tx, conversation_id):
-        waiting = _input(row)
-        if waiting.state == "blocked":
-            break
-        made.append(_materialize(tx, conversation_id, waiting))
-        if waiting.kind != "message":
-            break
-    return made
+    wishes_check.check(kind, text, wishes)
+    name = wishes.answering_user_public_id
+    if name is None:
+        return wishes
+    (who,) = access_list.members(tx, conversation.workspace_id, [name], "answerer_not_eligible")
+    return replace(wishes, answering_user_public_id=store_inputs.principal(tx, who))
 
 
-def _materialize(tx: Tx, conversation_id: int, waiting: Input) -> Turn:
-    """Make a turn of an input: a message is its own content, a question waits for its answer."""
-    sender_id, answerer_id, text = store_inputs.said(tx, waiting.id)
-    wishes, asks = waiting.wishes, waiting.kind != "message"
-    status: Status = "pending" if asks else "completed"
-    made = turn.open(
-        tx,
-        conversation_id,
-        kind="direct_reply" if asks else "message",
-        role="assistant" if asks else waiting.role,
-        status=status,
-        visibility="visible" if wishes.visible_in_context else "excluded_from_context",
-        origin=waiting.origin,
-        speaker_id=sender_id,
-        answerer_id=answerer_id,
-        input_id=waiting.id,
-        announce=False,
-    )
-    if asks:
-        has_tools = wishes.tool_names is not None or store_inputs.has_tools(tx, conversation_id)
-        said = variant.add(
-            tx,
-            made,
-            source="run" if has_tools else "inference",
-            status=status,
-            prompt=text,
-            model=Model(None, wishes.model, wishes.reasoning_enabled, wishes.reasoning_effort),
-            announce=False,
-        )
-        bell.ring(tx, said.public_id)
-    else:
-        said = variant.add(tx, made, source="manual", status=status, content=text, announce=False)
-    store_inputs.consume(tx, waiting.id, made.id, now())
-    named = {"input_public_id": waiting.public_id}
-    append(
-        tx,
-        conversation_id,
-        Event("input_materialized", made.id, said.id, payload=named),
-        Event("turn_created", made.id, said.id, payload={"status": status}),
-        Event(
-            "turn_status", made.id, said.id, payload={"status": status, "variant_status": status}
-        ),
-    )
-    return made
-
-
-def take_steers(tx: Tx, conversation_id: int, turn_id: int) -> list[tuple[int | None, str]]:
-    """Hand over what steers the running turn, as (sender, text), in order; it is consumed by it."""
-    taken = []
-    for row in store_inputs.steering(tx, conversation_id):
-        sender_id, _, text = store_inputs.said(tx, row[0])
-        store_inputs.consume(tx, row[0], None, now())
-        taken.append((sender_id, text))
-        append(
-            tx,
-            conversation_id,
-            Event("input_materialized", turn_id, payload={"input_public_id": row[1]}),
-        )
-    return taken
+def require_current(tx: Tx, conversation_id: int, wishes: Wishes) -> None:
+    """Raise `ConflictError` `stale_context` or `stale_timeline`, if the conversation is not any
+    more as the sender believes."""
+    match stale(tx, conversation_id, wishes):
+        case "stale_context":
+            raise ConflictError("The context has changed", code="stale_context")
+        case "stale_timeline":
+            raise ConflictError("There are newer turns", code="stale_timeline")
 
 
 def materialization(

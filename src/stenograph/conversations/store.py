@@ -182,23 +182,6 @@ def update(tx: Tx, conversation_id: int, **columns: object) -> None:
     tx.run(f"UPDATE conversations SET {sets} WHERE id = :id", id=conversation_id, **columns)
 
 
-def is_held(tx: Tx, conversation_id: int) -> bool:
-    """Tell whether the queue stands still: its head is blocked, or the run before it is held."""
-    return bool(
-        tx.value(
-            "SELECT 1 FROM inputs WHERE conversation_id = :id AND consumed_at IS NULL"
-            " AND state = 'blocked' LIMIT 1",
-            id=conversation_id,
-        )
-        or tx.value(
-            "SELECT 1 FROM conversations c JOIN turns t ON t.id = c.active_turn_id"
-            " JOIN runs r ON r.variant_id = t.active_variant_id"
-            " WHERE c.id = :id AND r.status IN ('paused', 'needs_attention')",
-            id=conversation_id,
-        )
-    )
-
-
 _DOCUMENT = (
     "c.id, c.public_id, c.title, p.public_id, c.archived_at, c.billing_subject, u.public_id,"
     " c.spawn_key, c.label, ft.public_id, fv.public_id, s.public_id, c.side, at.public_id,"

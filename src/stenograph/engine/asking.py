@@ -4,9 +4,10 @@ import asyncio
 from contextlib import aclosing, suppress
 from functools import partial
 
-from stenograph.engine import budget, compacting, finish, rounds, summary_turn
+from stenograph.conversations import steering
+from stenograph.engine import assembly, budget, compacting, finish, rounds, summary_turn
 from stenograph.engine.choice import Failure, candidates
-from stenograph.engine.desk import Desk, OutOfTime, Stopped
+from stenograph.engine.desk import Desk, HungUp, OutOfTime, Stopped
 from stenograph.engine.models.answer import Response
 from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.request import ModelRequest, Settings, Tool
@@ -66,6 +67,8 @@ async def ask(desk: Desk, candidate: str) -> list[str] | None:
             answered = await _attempt(desk, asked, due)
         except Stopped:
             return None
+        except HungUp:
+            return []
         except OutOfTime:
             await desk.write(lambda tx: rounds.run_out(tx, candidate, due))
             return None
@@ -82,37 +85,53 @@ def _look_up(desk: Desk, work: Work) -> None:
 
 
 async def _attempt(desk: Desk, asked: Question, due: Round) -> tuple[Invocation, Response] | None:
-    """Make one model call; None: it failed, which is written. Raises `Stopped`, `OutOfTime`."""
+    """Make one model call; None: it failed, which is written. Raises `Stopped`, `OutOfTime`, and
+    `HungUp` when it was ended so that something is said first."""
     work = asked.work
+    hangs_up = None if work.is_reply else partial(
+        steering.is_urgent, variant_id=work.variant.id
+    )  # fmt: skip
     left = budget.seconds_left(work, budget.read(work.options))
     if asked.wait:
-        await desk.unless_ended(work, _pause(desk, asked.wait), left)
+        await desk.unless_ended(work, _pause(desk, asked.wait), left, hangs_up)
         left = budget.seconds_left(work, budget.read(work.options))
     tools = await offered(desk, work)
-    made = await desk.write(lambda tx: rounds.ask(tx, asked, due, sorted(tools)))
+    made = await desk.write(lambda tx: rounds.ask(tx, asked, due, tools))
     if made is None:
         raise Stopped
     request = ModelRequest(
         model=asked.choice.id,
         messages=asked.room.messages,
         tools=tuple(Tool(it.name, it.description, it.parameters) for it in tools.values()),
-        settings=Settings(
-            reasoning_enabled=made.model.reasoning_enabled,
-            reasoning_effort=made.model.reasoning_effort,
-            cache=due.key is not None,
+        settings=assembly.settings(
+            work.wishes,
+            Settings(
+                reasoning_enabled=made.model.reasoning_enabled,
+                reasoning_effort=made.model.reasoning_effort,
+                cache=due.key is not None,
+            ),
         ),
         attempt=asked.choice.attempt,
     )
     try:
-        response = await desk.unless_ended(work, _listen(desk, work, request), left)
+        response = await desk.unless_ended(work, _listen(desk, work, request), left, hangs_up)
     except ModelFailedError as failure:
         await _miss(desk, work, made, failure)
         desk.watch(work, failure)
         return None
+    except HungUp:
+        desk.watch(work, _hung_up("Something is said first"))
+        await desk.write(lambda tx: rounds.hang_up(tx, work.candidate, made))
+        raise
+    except asyncio.CancelledError:
+        desk.watch(work, None)
+        raise
     except Stopped:
+        desk.watch(work, None)
         await _miss(desk, work, made, _hung_up("The turn ended meanwhile"))
         raise
     except OutOfTime:
+        desk.watch(work, None)
         await _miss(desk, work, made, _hung_up("The time was up"), at_deadline=True)
         raise
     return made, response
@@ -124,15 +143,11 @@ async def _pause(desk: Desk, seconds: float) -> None:
 
 async def _listen(desk: Desk, work: Work, request: ModelRequest) -> Response:
     credentials = await asyncio.to_thread(desk.credentials, work.organization_id, request.model)
-    try:
-        async with aclosing(stream(request, credentials)) as heard:
-            async for event in heard:
-                desk.watch(work, event)
-                if isinstance(event, Response):
-                    return event
-    except asyncio.CancelledError:
-        desk.watch(work, None)
-        raise
+    async with aclosing(stream(request, credentials)) as heard:
+        async for event in heard:
+            desk.watch(work, event)
+            if isinstance(event, Response):
+                return event
     raise ModelFailedError("interrupted", "The answer broke off before its end")
 
 

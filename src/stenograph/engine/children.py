@@ -10,8 +10,8 @@ from stenograph.conversations import store as conversations
 from stenograph.conversations import store_inputs
 from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
-from stenograph.conversations.input import Wishes
 from stenograph.conversations.variant import Model
+from stenograph.conversations.wishes import Wishes
 from stenograph.devices import target
 from stenograph.engine import budget, history, store, store_children
 from stenograph.engine.budget import Budget

@@ -28,7 +28,6 @@ from stenograph.engine import room as rooms
 from stenograph.engine import store_compaction as compactions
 from stenograph.engine.choice import Choice, Failure, Rules, candidates, next_choice, settings_of
 from stenograph.engine.fitting import KEPT, Split
-from stenograph.engine.history import Unit
 from stenograph.engine.models import catalog
 from stenograph.engine.models.answer import Response
 from stenograph.engine.models.catalog import ModelId
@@ -37,6 +36,7 @@ from stenograph.engine.models.windows import window
 from stenograph.engine.rounds import Round
 from stenograph.engine.summaries import Extent, view
 from stenograph.engine.summing import request
+from stenograph.engine.units import Unit
 from stenograph.engine.work import Work, hold, load
 from stenograph.errors import StenographError
 from stenograph.events.journal import Event, append

@@ -30,6 +30,10 @@ class Stopped(Exception):
     """The turn got its end from somewhere else."""
 
 
+class HungUp(Exception):
+    """Something is to be said into what is under way, which ends for that."""
+
+
 class OutOfTime(Exception):
     """The time of the turn is up."""
 
@@ -70,12 +74,17 @@ class Desk:
         return look()
 
     async def unless_ended(
-        self, work: Work, act: Coroutine[Any, Any, T], seconds: float | None
+        self,
+        work: Work,
+        act: Coroutine[Any, Any, T],
+        seconds: float | None,
+        hangs_up: Callable[[Tx], bool] | None = None,
     ) -> T:
         """Do something that takes its time.
 
-        Raises `Stopped` when the turn has its end meanwhile, `OutOfTime` after `seconds`; it is
-        cancelled then, and has let go when this raises.
+        Raises `Stopped` when the turn has its end meanwhile, `OutOfTime` after `seconds`, `HungUp`
+        when a look (`hangs_up`) over the record finds a reason; it is cancelled then, and has let
+        go when this raises.
         """
         doing = asyncio.ensure_future(act)
         try:
@@ -85,6 +94,8 @@ class Desk:
                         await _first(doing, waiter)
                         if not doing.done() and not await self._goes_on(work):
                             raise Stopped
+                        if not doing.done() and hangs_up and await self.read(hangs_up):
+                            raise HungUp
             return doing.result()
         except TimeoutError:
             if limit.expired() and not doing.done():

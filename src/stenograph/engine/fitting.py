@@ -7,7 +7,6 @@ what came since is estimated from its UTF-8 bytes.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from stenograph.engine.history import Unit
 from stenograph.engine.models.request import (
     Message,
     Part,
@@ -17,6 +16,7 @@ from stenograph.engine.models.request import (
     ToolResult,
     aside,
 )
+from stenograph.engine.units import Unit
 
 #: Bytes of a token, for what nobody has counted. English prose has more, code and JSON fewer.
 _BYTES = 3.5

@@ -7,15 +7,17 @@ stands for what was before it (`summaries`).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 
+from stenograph.conversations import attachment
 from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
+from stenograph.conversations.attachment import Content
 from stenograph.conversations.turn import UNSETTLED, Turn
 from stenograph.conversations.variant import Variant
-from stenograph.engine import results, store, summaries
+from stenograph.engine import assembly, results, store, store_assembly, summaries
 from stenograph.engine.models.request import (
     Message,
     Part,
@@ -23,10 +25,11 @@ from stenograph.engine.models.request import (
     Text,
     ToolCall,
     ToolResult,
-    system,
-    user,
 )
 from stenograph.engine.summaries import Summary, View
+from stenograph.engine.units import Unit
+from stenograph.engine.units import flat as flat
+from stenograph.sessions.conversing import steer_input
 from stenograph.storage.database import Row, Tx
 
 _PAGE = 200
@@ -74,41 +77,39 @@ class _Said:
     entries: dict[int, list[Row]] = field(default_factory=dict)
     results: dict[int, list[Row]] = field(default_factory=dict)
     replies: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+    files: dict[int, list[Content]] = field(default_factory=dict)
+    steers: dict[tuple[int, int], str | None] = field(default_factory=dict)
 
+    def files_of(self, candidate: int, steer: str | None = None) -> list[Content]:
+        """Return the files with which a candidate was asked, or steered by an input."""
+        return [file for file in self.files.get(candidate, ()) if file.steer == steer]
 
-Kind: TypeAlias = Literal["system", "summary", "turn", "prompt", "round", "steer", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Messages that stand or fall together: an earlier turn, or a part of the running one.
-
-    `at` is a turn's position, or the place of a round or steer. `task_id` and `used` are of the
-    last model call in it that says how many tokens its request and answer had; the last `behind`
-    messages came after that.
-    """
-
-    kind: Kind
-    messages: tuple[Message, ...]
-    at: int = 0
-    task_id: int | None = None
-    used: int | None = None
-    behind: int = 0
-
-
-def flat(told: Sequence[Unit]) -> tuple[Message, ...]:
-    """Return the messages of units."""
-    return tuple(message for unit in told for message in unit.messages)
+    def files_at(self, candidate: int, place: int) -> list[Content]:
+        """Return the files that came with the steer at a place."""
+        steer = self.steers.get((candidate, place))
+        return [] if steer is None else self.files_of(candidate, steer)
 
 
 def units(tx: Tx, seen: View, before: int) -> tuple[Unit, ...]:
     """Return what a model call is told; `before` is its place in the trajectory."""
-    told: list[Unit] = []
-    if seen.instructions:
-        told.append(Unit("system", (system(seen.instructions),)))
+    instructions = assembly.instructions(seen.instructions, seen.wishes)
+    told = [Unit("system", instructions)] if instructions else []
     summary = summaries.newest(tx, seen, before)
+    if summary is not None and seen.wishes.is_raw and summary.variant_id != seen.variant_id:
+        summary = None
     if summary is not None:
         told.append(Unit("summary", (summary.message,)))
+    if not seen.wishes.is_raw:
+        told.extend(_earlier_units(tx, seen, summary))
+    said = _said(tx, [seen.variant_id])
+    if seen.prompt is not None:
+        files = said.files_of(seen.variant_id)
+        told.append(Unit("prompt", assembly.opening(seen.prompt, seen.wishes, files)))
+    told.extend(_entries(said, seen.variant_id, before, summary))
+    return assembly.replayed(told, seen.wishes)
+
+
+def _earlier_units(tx: Tx, seen: View, summary: Summary | None) -> Iterator[Unit]:
     for chunk in _earlier(tx, seen, after=-1 if summary is None else summary.extent.turn - 1):
         shown = _shown(tx, chunk)
         said = _said(tx, [candidate.id for _, candidate in shown])
@@ -116,12 +117,7 @@ def units(tx: Tx, seen: View, before: int) -> tuple[Unit, ...]:
             parts = list(_entries(said, candidate.id, None, summary))
             found = tuple(_turn(turn, candidate, said, parts))
             if found:
-                told.append(_earlier_turn(turn, found, parts, summary))
-    if seen.prompt is not None:
-        told.append(Unit("prompt", (user(seen.prompt),)))
-    said = _said(tx, [seen.variant_id])
-    told.extend(_entries(said, seen.variant_id, before, summary))
-    return tuple(told)
+                yield _earlier_turn(turn, found, parts, summary)
 
 
 def _earlier_turn(
@@ -157,7 +153,12 @@ def _shown(tx: Tx, chunk: Sequence[Turn]) -> list[tuple[Turn, Variant]]:
 
 
 def _said(tx: Tx, candidates: Sequence[int]) -> _Said:
-    said = _Said(replies=store.reply_reasoning(tx, candidates))
+    said = _Said(
+        replies=store.reply_reasoning(tx, candidates), files=attachment.contents(tx, candidates)
+    )
+    if said.files:
+        for candidate, place, rest in store_assembly.steers_with_files(tx, list(said.files)):
+            said.steers[candidate, place] = steer_input(rest)
     rounds: list[int] = []
     for row in store.said(tx, candidates):
         said.entries.setdefault(row[0], []).append(row)
@@ -174,14 +175,15 @@ def _turn(turn: Turn, candidate: Variant, said: _Said, parts: Sequence[Unit]) ->
     if turn.kind == "compaction_summary":
         return
     if turn.kind == "message":
-        yield Message(turn.role, (Text(candidate.content or ""),))
+        files = said.files_of(candidate.id)
+        yield assembly.asked(candidate.content or "", files, turn.role)
         return
     done = flat(parts)
     answered = any(message.role == "assistant" for message in done)
     if candidate.status != "completed" and not answered and candidate.status != "canceled":
         return
     if candidate.prompt is not None:
-        yield user(candidate.prompt)
+        yield assembly.asked(candidate.prompt, said.files_of(candidate.id))
     yield from done
     if done and done[-1].role == "assistant" and not done[-1].calls:
         return
@@ -211,7 +213,8 @@ def _entries(
         if place < since:
             continue
         if part == "steer":
-            yield Unit("steer", (user(text or ""),), place)
+            files = said.files_at(candidate, place)
+            yield Unit("steer", (assembly.asked(text or "", files),), place)
             continue
         calls = said.results.get(task_id, [])
         told = [Message("assistant", _parts(message, reasoning, trace, calls))]

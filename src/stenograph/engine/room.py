@@ -9,12 +9,13 @@ less, twice.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stenograph.engine import fitting, history, store_compaction
+from stenograph.engine import assembly, fitting, history, store_assembly, store_compaction
 from stenograph.engine.choice import Choice, Failure, failure_of
 from stenograph.engine.fitting import FULL, KEPT
 from stenograph.engine.models.request import Message, Reasoning
 from stenograph.engine.models.windows import window
 from stenograph.engine.summaries import view
+from stenograph.engine.units import Unit
 from stenograph.engine.work import Work
 from stenograph.events.journal import Event, append
 from stenograph.runs import approval
@@ -36,7 +37,8 @@ _TOO_LONG = "context_too_long"
 class Room:
     """What a model is told, about how many tokens that is, and how many it takes.
 
-    `compacts`: it is summed up first. `lost`: how many turns and rounds were left out.
+    `compacts`: it is summed up first. `lost`: how many turns and rounds were left out, as
+    there is no room for them, or as the input wants it.
     """
 
     messages: tuple[Message, ...]
@@ -77,8 +79,11 @@ def prepare(
     failure if it is too long and nothing can be left out."""
     size = window(choice.id, work.variant.prompt)
     told = fitting.shortened(history.units(tx, view(work), position), size)
+    told, apart = assembly.limited(told, work.wishes, size)
     measured = fitting.measure(told)
-    counted = measured is None or not store_compaction.was_trimmed(tx, measured)
+    counted = measured is None or not (
+        store_compaction.was_trimmed(tx, measured) or store_assembly.was_asked_apart(tx, measured)
+    )
     tokens = fitting.total(told, counted=counted)
     limit = int(size * FULL)
     mine = (choice.id.provider_id, choice.id.model_ref)
@@ -104,7 +109,7 @@ def prepare(
             assert failure is not None
             return failure
         tokens = tokens * fitting.total(told, counted=False) // max(whole, 1)
-    return Room(history.flat(told), tokens, size, lost=lost)
+    return Room(history.flat(told), tokens, size, lost=lost + apart)
 
 
 def _made(tx: Tx, run: Run, key: str) -> str | None:
@@ -119,7 +124,7 @@ def _may(tx: Tx, work: Work) -> bool:
     return store_compaction.failures(tx, work.run.id) < _FAILURES
 
 
-def _pays(told: Sequence[history.Unit], size: int, refused: Sequence[Row]) -> bool:
+def _pays(told: Sequence[Unit], size: int, refused: Sequence[Row]) -> bool:
     """Tell whether summing up would make room: one summary for another would not."""
     replaced = [it for it in fitting.split(told, int(size * KEPT)).replaced if it.kind != "summary"]
     least = 0 if refused else int(size * _WORTH)

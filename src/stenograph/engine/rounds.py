@@ -4,15 +4,17 @@ Each function is one transaction's work and may be done again: it looks for what
 (docs/decisions/0030).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from stenograph.clock import now
+from stenograph.conversations import steering
 from stenograph.conversations import variant as variants
 from stenograph.conversations.variant import Model, model_of
-from stenograph.engine import budget, ending, finish, history, store
+from stenograph.engine import assembly, budget, ending, finish, history, store, store_compaction
 from stenograph.engine import room as rooms
 from stenograph.engine.choice import Choice, Failure, InvocationRest, Rules, candidates, next_choice
 from stenograph.engine.models.answer import Response
@@ -23,6 +25,7 @@ from stenograph.engine.models.pricing import cost_usd
 from stenograph.engine.models.request import ToolCall
 from stenograph.engine.results import storable
 from stenograph.engine.room import Room
+from stenograph.engine.toolbox import ToolSpec
 from stenograph.engine.work import Work, hold, load
 from stenograph.errors import StenographError
 from stenograph.runs import approval
@@ -82,7 +85,7 @@ def begin(tx: Tx, rules: Rules, candidate: str) -> Round | list[str] | None:
                 return due or None
     place = store.step_position(tx, work.variant.id, None if newest is None else newest.id)
     if newest is not None and newest.status not in tasks.TERMINAL and place is not None:
-        return Round(newest.key, place)
+        return Round(newest.key, _told_now(tx, work, newest) or place)
     if work.is_reply and place is not None:
         return Round(None, place)
     if (limit := budget.exceeded(tx, work, limits)) is not None:
@@ -147,6 +150,16 @@ def _after(tx: Tx, work: Work, round: Task) -> list[str] | None:
     return None
 
 
+def _told_now(tx: Tx, work: Work, round: Task) -> int | None:
+    """Let what is to be said at once go before a round that has no answer, and return the place
+    that the round has then; None: there is nothing."""
+    if not steering.is_urgent(tx, work.variant.id):
+        return None
+    conversing.take_steers(tx, work.conversation.id, work.turn.id, work.variant.id)
+    store_compaction.put_behind(tx, work.conversation.id, round.id)
+    return store.step_position(tx, work.variant.id, round.id)
+
+
 def _answer(tx: Tx, round: Task) -> tuple[Model, str | None]:
     assert round.selected_invocation_id is not None
     *model, message = store.answer(tx, round.selected_invocation_id)
@@ -157,6 +170,7 @@ def _open(tx: Tx, work: Work, newest: Task | None) -> Round:
     """Add the next round, and give it its place in the trajectory."""
     added: Task | None = None
     if work.run is not None:
+        conversing.take_steers(tx, work.conversation.id, work.turn.id, work.variant.id)
         after = []
         if newest is not None:
             calls = store.calls_of(tx, newest.id)
@@ -193,7 +207,7 @@ def _tried(tx: Tx, work: Work, due: Round) -> list[Row]:
     return store.attempts(tx, task_id=tasks.find(tx, work.run, due.key).id, variant_id=None)
 
 
-def ask(tx: Tx, asked: Question, due: Round, tools: list[str]) -> Invocation | None:
+def ask(tx: Tx, asked: Question, due: Round, tools: Mapping[str, ToolSpec]) -> Invocation | None:
     """Write that a model is asked, and what; None: the turn has ended meanwhile."""
     work = hold(tx, asked.work.candidate)
     if work is None or work.settled:
@@ -208,8 +222,12 @@ def ask(tx: Tx, asked: Question, due: Round, tools: list[str]) -> Invocation | N
         "model": str(asked.choice.id),
         "reasoning_enabled": model.reasoning_enabled,
         "reasoning_effort": model.reasoning_effort,
-        "tool_names": tools,
+        "tool_names": sorted(tools),
+        **assembly.options(work.wishes),
     }
+    if tools:
+        definitions = _encoded([tools[name].definition for name in sorted(tools)])
+        store.keep_tools(tx, work.conversation.id, definitions)
     invocations.seal(tx, made, history.entries(asked.room.messages), options)
     rooms.tell(tx, work, asked.room, made, due.key)
     return made
@@ -341,6 +359,20 @@ def miss(
     )
 
 
+def hang_up(tx: Tx, candidate: str, made: Invocation) -> None:
+    """Write that a model call was ended because there is something to tell the model first. What it
+    took until then no provider says."""
+    work = hold(tx, candidate)
+    if work is None:
+        return
+    usage = _usage(Counted(), cost_usd(_id(made.model), Counted()))
+    if store.invocation_status(tx, made.id) != "running":
+        _bill_late(tx, made, usage)
+        return
+    invocations.settle(tx, made, "canceled", usage=usage)
+    store.note_invocation(tx, made.id, llm_call_count=1, rest=None)
+
+
 def _bill_late(tx: Tx, made: Invocation, usage: Usage | None) -> None:
     """Account for a model call whose end somebody else wrote."""
     if usage is not None and not store.is_billed(tx, made.id):
@@ -409,6 +441,10 @@ def _usage(counted: Counted, cost: float | None) -> Usage:
         counted.reasoning_tokens,
         cost,
     )
+
+
+def _encoded(definitions: list[dict[str, Any]]) -> str:
+    return msgspec.json.encode(definitions).decode()
 
 
 def _json(value: msgspec.Struct) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import structlog
 
-from stenograph.engine import choice, keys, watching
+from stenograph.engine import choice, keys, schedule, watching
 from stenograph.engine.desk import Desk
 from stenograph.engine.engine import Engine, Place
 from stenograph.engine.toolbox import Together
@@ -50,7 +50,8 @@ async def running(
     tools = Together(MachineTools(desk), Spawn(), Script(), servers)
     engine = Engine(replace(desk, toolbox=tools), place)
     await engine.start()
-    beside = [asyncio.create_task(machine.watch(desk)), asyncio.create_task(_reap(desk))]
+    looks = (machine.watch(desk), _reap(desk), schedule.keep(desk))
+    beside = [asyncio.create_task(look) for look in looks]
     try:
         yield
     finally:

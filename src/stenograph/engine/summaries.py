@@ -5,13 +5,14 @@ server's engine, or the program whose log was imported. A request begins with th
 counts; what stands before it stays in the record.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from stenograph.clock import now
 from stenograph.conversations.access import Conversation
+from stenograph.conversations.wishes import Wishes
 from stenograph.engine import store_compaction as store
 from stenograph.engine.models.request import Message, aside
 from stenograph.engine.work import Work
@@ -24,13 +25,14 @@ COMPACTED = "Context compacted"
 @dataclass(frozen=True, slots=True)
 class View:
     """From where a conversation is told: behind the turns before `position`, within a candidate
-    (row id; 0: none) and its prompt."""
+    (row id; 0: none) and its prompt, as the input that it answers wishes."""
 
     conversation: Conversation
     position: int
     variant_id: int
     prompt: str | None
     instructions: str | None
+    wishes: Wishes = field(default_factory=Wishes)
 
 
 def view(work: Work) -> View:
@@ -41,6 +43,7 @@ def view(work: Work) -> View:
         work.variant.id,
         work.variant.prompt,
         work.instructions,
+        work.wishes,
     )
 
 

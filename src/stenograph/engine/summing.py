@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from stenograph.engine.fitting import middle_out, tokens
-from stenograph.engine.history import Unit
 from stenograph.engine.models.request import (
     Message,
     Part,
@@ -14,6 +13,7 @@ from stenograph.engine.models.request import (
     system,
     user,
 )
+from stenograph.engine.units import Unit
 
 #: The share of a window that the record may have in this request; the answer needs room too.
 _SHARE = 0.85

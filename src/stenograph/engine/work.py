@@ -10,9 +10,9 @@ from stenograph.conversations import store as conversations
 from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
 from stenograph.conversations.access import Conversation
-from stenograph.conversations.input import Wishes
 from stenograph.conversations.turn import UNSETTLED, Turn
 from stenograph.conversations.variant import Variant
+from stenograph.conversations.wishes import Wishes
 from stenograph.engine import store
 from stenograph.runs import run as runs
 from stenograph.runs.run import Run

@@ -92,6 +92,8 @@ PATH_PARAMETERS: dict[str, str] = {
     "turn": "The turn's `public_id`.",
     "variant": "The variant's `public_id`.",
     "run": "The run's `public_id`.",
+    "input": "The input's `public_id`.",
+    "attachment": "The attachment's `public_id`.",
     "deviceId": "The device's `id`, as listDevices returns it.",
     "claim": "The claim's `claim_id`.",
 }

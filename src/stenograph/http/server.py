@@ -1,6 +1,7 @@
 """The HTTP application: one table of routes, one way in, one way out for errors."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -8,15 +9,19 @@ from litestar import Litestar, Request, Response
 from litestar.handlers import HTTPRouteHandler
 
 from stenograph.accounts.access import Caller
+from stenograph.conversations import reach
+from stenograph.engine import questions
+from stenograph.engine.choice import endpoints_of
 from stenograph.http import cable, docs_page, errors, health
 from stenograph.http.agent_api import approvals as run_approvals
-from stenograph.http.agent_api import compaction as conversation_compaction
 from stenograph.http.agent_api import (
+    attachments,
     conversation_changes,
     conversations,
     executor,
     forks,
     inputs,
+    inputs_changes,
     reasoning,
     runs,
     search,
@@ -24,6 +29,7 @@ from stenograph.http.agent_api import (
     variants,
     workspaces,
 )
+from stenograph.http.agent_api import compaction as conversation_compaction
 from stenograph.http.agent_api import events as conversation_events
 from stenograph.http.auth import Gate
 from stenograph.http.context import Ctx
@@ -66,6 +72,8 @@ AGENT_API: list[Sequence[Route]] = [
     forks.routes,
     conversation_events.routes,
     inputs.routes,
+    inputs_changes.routes,
+    attachments.routes,
     turns.routes,
     variants.routes,
     reasoning.routes,
@@ -98,6 +106,7 @@ V3: list[Sequence[Route]] = [
 def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
     """Build the ASGI application over an open, migrated database."""
     gate, metrics = Gate(database, settings), Metrics()
+    reach.judge(partial(questions.is_reachable, endpoints=tuple(endpoints_of(settings))))
     parts = (database, Handover(database), settings, sealer)
     handlers: list[Any] = [
         *(_handler(route, AGENT_PREFIX, gate.agent, parts) for route in _flat(AGENT_API)),

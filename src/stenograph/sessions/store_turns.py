@@ -25,6 +25,7 @@ def insert_step(
     at: int,
     *,
     source: str = "user",
+    rest: str | None = None,
 ) -> int:
     """Add the step of a prompt (whose text lies with its candidate) or of a steer."""
     position = tx.value(
@@ -41,6 +42,7 @@ def insert_step(
         variant_id=variant_id,
         occurred_at=at,
         text=text,
+        rest=rest,
     )
 
 

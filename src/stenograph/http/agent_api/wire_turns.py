@@ -1,10 +1,10 @@
-"""The shapes of inputs, turns and candidates; see `wire` for how absence and null differ."""
+"""The shapes of turns and candidates; see `wire` for how absence and null differ."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from stenograph.http.agent_api.wire import BackwardPagination, InputQueue, Shape, Visibility
+from stenograph.http.agent_api.wire import BackwardPagination, Shape, Visibility
 
 
 class Model(Shape, kw_only=True):
@@ -23,101 +23,6 @@ class Speaker(Shape, kw_only=True):
     handle: str
     kind: Literal["human", "agent"]
     display_name: str
-
-
-# Inputs
-
-
-class Input(Shape, kw_only=True):
-    """A row of the input queue."""
-
-    public_id: str
-    queue_position: int
-    state: Literal["pending", "steering", "blocked"]
-    kind: str
-    role: str
-    delivery_mode: str
-    context_mode: str
-    context_options: dict[str, Any]
-    tool_names: list[str] | None = None
-    approval_mode: str | None = None
-    text: str | None = None
-    lock_version: int
-    created_at: str
-    origin: str
-    answering_user_public_id: str | None
-    speaker: Speaker | None
-
-
-class InputAnswer(Shape, kw_only=True):
-    """One input."""
-
-    input: Input
-
-
-class Inputs(Shape, kw_only=True):
-    """What waits."""
-
-    inputs: list[Input]
-    input_queue: InputQueue
-
-
-class Materialization(Shape, kw_only=True):
-    """What an input became; `variant_public_id` is the original candidate."""
-
-    input_public_id: str
-    turn_public_id: str
-    variant_public_id: str
-    run_public_id: str | None
-
-
-class MaterializationAnswer(Shape, kw_only=True):
-    """What one input became."""
-
-    materialization: Materialization
-
-
-class ModelWish(Struct, forbid_unknown_fields=True):
-    """The model that is to answer, `provider/model`, and how much it is to think."""
-
-    model: Annotated[str, Meta(min_length=1, max_length=200)]
-    reasoning_enabled: bool | None = None
-    reasoning_effort: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
-
-
-class NewInput(Struct, forbid_unknown_fields=True):
-    """An input. A `message` stands as it is; a `direct_reply` is answered by a model."""
-
-    kind: Literal["message", "direct_reply"] = "direct_reply"
-    role: Literal["user", "assistant", "system", "tool"] = "user"
-    text: str | None = None
-    visible_in_context: bool = True
-    delivery_mode: Literal["queue", "steer", "steer_now"] = "queue"
-    context_mode: Literal["assembled", "raw"] = "assembled"
-    expected_context_revision: int | None = None
-    expected_tail_turn_public_id: str | None = None
-    answering_user_public_id: str | None = None
-    entries: Any = None
-    attachments: Any = None
-    model: ModelWish | None = None
-    configuration: Any = None
-    tool_names: Annotated[list[str], Meta(max_length=200)] | None = None
-    approval_mode: Literal["bypass", "rules", "ask"] | None = None
-    expected_steering_run_public_id: Any = None
-    deliver_at: Any = None
-    deliver_in: Any = None
-    instructions: Any = None
-    inline: Any = None
-    history: Any = None
-    reasoning_replay: Any = None
-    variables: Any = None
-    steps: Any = None
-
-
-class InputBody(Struct):
-    """The body that sends an input."""
-
-    input: NewInput
 
 
 # Candidates
