@@ -148,5 +148,7 @@ def steer_input(rest: str | None) -> str | None:
     """Return the public id of the input that `steer_rest` wrote."""
     if rest is None:
         return None
-    found: str | None = msgspec.json.decode(rest, type=_Rest).extra.stenograph.input
-    return found
+    try:
+        return msgspec.json.decode(rest, type=_Rest).extra.stenograph.input
+    except msgspec.ValidationError:  # a log's own words under the same names
+        return None
