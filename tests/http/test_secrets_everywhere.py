@@ -43,8 +43,13 @@ QUERIES: dict[str, list[str]] = {
     "side": ["1"],
     "include_hidden": ["true"],
     "prefix": ["r2t0"],
+    "items": ["lifecycle", "transcript&after=Y3ZlaTow", "progress&after=Y3ZlaTow"],
+    "transcript": ["1"],
 }  # fmt: skip
 _PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+FILE = {"filename": "a.txt", "content_type": "text/plain", "data": "d29yZHM="}
 
 
 class Reader:
@@ -105,6 +110,9 @@ class Reader:
             case "input":
                 turns = at.removesuffix("/inputs") + "/turns"
                 return self.listed(turns, "turns", "input_public_id")
+            case "attachment":
+                with self.api.database.read() as tx:
+                    return [row[0] for row in tx.rows("SELECT public_id FROM attachments")]
             case "variant":
                 return self.listed(at, "variants", "public_id")
             case "run":
@@ -194,7 +202,7 @@ def take_in(api: Api, secrets: list[str]) -> None:
     own = api.post(at, json={"conversation": {"title": "t"}}, headers={"Idempotency-Key": "1"})
     said = api.post(
         f"{at}/{own.json()['conversation']['public_id']}/inputs",
-        json={"input": {"kind": "message", "text": "hi"}},
+        json={"input": {"kind": "message", "text": "hi", "attachments": [FILE]}},
         headers={"Idempotency-Key": "2"},
     )
     server = {"name": "t", "transport": "streamable_http", "url": "https://tools.example"}
@@ -215,7 +223,8 @@ NOTHING_THERE = {"media/{name}", "{variant}/request", "{task_key}/request"}
 NO_TEXT_OF_RUNS = {
     "v3/self", "v3/deployment", "{orgId}/reasons", "reasons/{reasonId}", "{reasonId}/messages",
     "{orgId}/secrets", "v1/workspaces", "workspaces/{workspace}", "{conversation}/events",
-    "{conversation}/inputs", "{input}/materialization", "conversations/archived",
+    "{conversation}/inputs", "{input}/materialization", "attachments/{attachment}",
+    "conversations/archived",
     "{orgId}/mcp-servers", "mcp-servers/{mcpServerId}", "{orgId}/provider-credentials",
     "{orgId}/devices", "devices/{deviceId}", "{orgId}/machines",
 }  # fmt: skip
