@@ -1,6 +1,6 @@
 """The turns of a conversation: their candidates, what those were asked and what they thought."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stenograph.client.calls import (
@@ -13,6 +13,7 @@ from stenograph.client.calls import (
     nothing,
     older,
     one,
+    path,
     several,
     whole,
 )
@@ -130,6 +131,16 @@ class TurnCollection(Resource[Via]):
         )
 
     @operation
+    def regeneration_receipt(self, idempotency_key: str) -> Call[Regeneration]:
+        """Read what a `regenerate` with this key was answered."""
+        return Call(
+            "GET",
+            path(*self._at[:-1], "regeneration_receipt"),
+            _regeneration(idempotency_key),
+            query={"idempotency_key": idempotency_key},
+        )
+
+    @operation
     def variants(self, turn_id: str) -> Call[Deck]:
         """Read the candidates of a turn that are not concealed."""
         return Call("GET", self._path(turn_id, "variants"), whole(Deck))
@@ -137,23 +148,23 @@ class TurnCollection(Resource[Via]):
     @operation
     def activate(self, turn_id: str, variant_id: str) -> Call[Variant]:
         """Let the turn show this candidate; what the replaced one had under way ends for good."""
-        path = self._path(turn_id, "variants", variant_id, "activation")
-        return Call("POST", path, one("variant", Variant))
+        at = self._path(turn_id, "variants", variant_id, "activation")
+        return Call("POST", at, one("variant", Variant))
 
     @operation
     def set_variant_view_state(
         self, turn_id: str, variant_id: str, *, concealed: bool
     ) -> Call[Variant]:
         """Conceal a candidate, or bring it back; for everyone who sees the turn."""
-        path = self._path(turn_id, "variants", variant_id)
+        at = self._path(turn_id, "variants", variant_id)
         body = {"variant": {"concealed": concealed}}
-        return Call("PATCH", path, one("variant", Variant), body=body)
+        return Call("PATCH", at, one("variant", Variant), body=body)
 
     @operation
     def request(self, turn_id: str, variant_id: str) -> Call[Request]:
         """Read what was sent to the model for a candidate; of a run, its first round's request."""
-        path = self._path(turn_id, "variants", variant_id, "request")
-        return Call("GET", path, one("request", Request))
+        at = self._path(turn_id, "variants", variant_id, "request")
+        return Call("GET", at, one("request", Request))
 
     @operation
     def reasoning(
@@ -193,7 +204,7 @@ def _turns(answer: Answer) -> TurnPage:
     return convert(answer, page, TurnPage)
 
 
-def _regeneration(key: str) -> Any:
+def _regeneration(key: str) -> Callable[[Answer], Regeneration]:
     def read(answer: Answer) -> Regeneration:
         return Regeneration(
             turn_public_id=convert(answer, member(answer, "turn", "public_id"), str),
