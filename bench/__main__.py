@@ -3,7 +3,17 @@
 import importlib
 import sys
 
-NAMES = ("starts", "pages", "appends", "forks", "imports", "exports", "retention", "engines")
+NAMES = (
+    "starts",
+    "pages",
+    "appends",
+    "forks",
+    "imports",
+    "exports",
+    "retention",
+    "engines",
+    "watching",
+)
 
 
 def main() -> None:

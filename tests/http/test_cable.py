@@ -385,3 +385,34 @@ def test_a_stopping_server_says_so(api, talk):
         assert code == 1012
         server.thread.join(PATIENCE / 2)
         assert not server.thread.is_alive()
+
+
+HEAD = (
+    "Host: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "head", "status"),
+    [
+        ("GET {path}\xff HTTP/1.1", HEAD, 400),
+        ("GET {path}%00 HTTP/1.1", HEAD, 404),
+        ("GET {path} HTTP/1.1", HEAD.replace("Key", "Lock"), 400),
+        ("GET {path} HTTP/1.1", HEAD.replace("13", "8"), 400),
+        ("POST {path} HTTP/1.1", HEAD + "Content-Length: 3\r\n", 404),
+        ("GET {path} HTTP/1.1", "Host: x\r\n", 404),
+    ],
+)
+def test_a_handshake_that_is_none_is_answered(server, line, head, status):
+    request = f"{line.format(path=cable.PATH)}\r\n{head}\r\n".encode("latin-1")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as client:
+        client.sendall(request + (b"abc" if b"Length" in request else b""))
+        assert client.recv(65_536).startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_text_that_is_none_is_closed_with_its_code(server):
+    with opened(server) as client:
+        client.next()
+        client.socket.send(b"\xff\xfe", text=True)
+        assert client.ending()[1] == 1007

@@ -102,6 +102,10 @@ class _Protocol(_Stalling, HttpToolsProtocol):
         if self._head is not None and self._head > MAX_HEAD and not self.transport.is_closing():
             self.send_400_response("The head of this request is too large.")
 
+    def _should_upgrade(self) -> bool:
+        # RFC 6455, section 4.1: the library that takes over takes nothing else, and says nothing.
+        return self.parser.get_method() == b"GET" and super()._should_upgrade()
+
     def on_headers_complete(self) -> None:
         self._head = None
         super().on_headers_complete()
