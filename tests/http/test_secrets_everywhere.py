@@ -45,6 +45,8 @@ QUERIES: dict[str, list[str]] = {
     "prefix": ["r2t0"],
     "items": ["lifecycle", "transcript&after=Y3ZlaTow", "progress&after=Y3ZlaTow"],
     "transcript": ["1"],
+    "query": ["x", "marker"],
+    "archived": [], "include_auxiliary": [], "around_turn_public_id": [],
 }  # fmt: skip
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
