@@ -55,6 +55,19 @@ def delete(tx: Tx, conversation: Conversation) -> list[int]:
     return family
 
 
+def delete_below(tx: Tx, conversation_ids: list[int]) -> None:
+    """Make tombstones of subagents' conversations, and of those below them.
+
+    Raises `ConflictError` `run_live` while one of them works.
+    """
+    families = [store_family.below(tx, one) for one in conversation_ids]
+    family = sorted({member for members in families for member in members})
+    if store_family.is_live(tx, family):
+        raise ConflictError("A subagent is at work", code="run_live")
+    store_family.bury(tx, family, now())
+    _ended(tx, family, "tombstoned")
+
+
 def under_way(tx: Tx, conversation: Conversation) -> list[tuple[Conversation, str]]:
     """Return the turns of a conversation and its subagents that something is answering.
 

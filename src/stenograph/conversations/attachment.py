@@ -174,6 +174,13 @@ def _grouped(rows: Sequence[Row]) -> dict[int, list[Attachment]]:
     return found
 
 
+def copy(tx: Tx, variant_id: int, copy_id: int) -> None:
+    """Give a candidate the files with which another one of its turn was asked, under ids of their
+    own: either may be concealed."""
+    for (row_id,) in store.asked_with(tx, variant_id):
+        store.copy(tx, row_id, copy_id, new_id())
+
+
 def contents(tx: Tx, variant_ids: Collection[int]) -> dict[int, list[Content]]:
     """Return the files of candidates with their bytes, by row id."""
     found: dict[int, list[Content]] = {}

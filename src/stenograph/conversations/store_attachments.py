@@ -60,6 +60,28 @@ def of_variants(tx: Tx, variant_ids: Collection[int]) -> list[Row]:
     )
 
 
+def asked_with(tx: Tx, variant_id: int) -> list[Row]:
+    """Return the row ids of the files with which a candidate was asked."""
+    return tx.rows(
+        "SELECT a.id FROM attachments a LEFT JOIN inputs n ON n.id = a.input_id"
+        f" WHERE a.variant_id = :id AND {_STEER} IS NULL ORDER BY a.id",
+        id=variant_id,
+    )
+
+
+def copy(tx: Tx, row_id: int, variant_id: int, public_id: str) -> None:
+    """Give a candidate a copy of a file."""
+    tx.run(
+        "INSERT INTO attachments (public_id, conversation_id, variant_id, filename, content_type,"
+        " byte_size, data, created_at) SELECT CAST(:public_id AS TEXT), conversation_id,"
+        " CAST(:variant_id AS BIGINT), filename, content_type, byte_size, data, created_at"
+        " FROM attachments WHERE id = :id",
+        public_id=public_id,
+        variant_id=variant_id,
+        id=row_id,
+    )
+
+
 def contents(tx: Tx, variant_ids: Collection[int]) -> list[Row]:
     """Return the files of candidates: candidate, name, type, bytes, and the input if it steered."""
     return tx.rows(

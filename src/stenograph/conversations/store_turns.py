@@ -209,11 +209,12 @@ def apex(tx: Tx, conversation_id: int) -> int | None:
 
 
 def is_pinned(tx: Tx, conversation_id: int, position: int) -> bool:
-    """Tell whether a fork shows the turn at this position."""
+    """Tell whether a fork that is there shows the turn at this position."""
     return (
         tx.value(
-            "SELECT 1 FROM ancestries WHERE ancestor_id = :id AND boundary_position >= :position"
-            " LIMIT 1",
+            "SELECT 1 FROM ancestries a JOIN conversations f ON f.id = a.conversation_id"
+            " WHERE a.ancestor_id = :id AND a.boundary_position >= :position"
+            " AND f.deleted_at IS NULL LIMIT 1",
             id=conversation_id,
             position=position,
         )
@@ -231,6 +232,19 @@ def head(tx: Tx, conversation_id: int) -> tuple[int, str | None]:
     )
     assert row is not None
     return row[0], row[1]
+
+
+def sender(tx: Tx, conversation_id: int) -> Row | None:
+    """Return the conversation, run and task (public ids, key) whose call started a subagent's
+    conversation; None: nobody's call did."""
+    return tx.row(
+        "SELECT p.public_id, r.public_id, k.key FROM conversations c"
+        " JOIN conversations p ON p.id = c.parent_id AND p.deleted_at IS NULL"
+        " JOIN tasks k ON k.child_conversation_id = c.id"
+        " JOIN runs r ON r.id = k.run_id AND r.conversation_id = p.id"
+        " WHERE c.id = :id ORDER BY k.id LIMIT 1",
+        id=conversation_id,
+    )
 
 
 def turn_public_id(tx: Tx, turn_id: int) -> str:

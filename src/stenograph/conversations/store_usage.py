@@ -14,9 +14,11 @@ def totals(tx: Tx, conversation_id: int) -> Row | None:
 
 
 def last_receipt(tx: Tx, conversation_id: int) -> Row | None:
-    """Return the newest receipt: prompt, completion, cached tokens, provider, model."""
+    """Return the newest receipt of a turn that is there: prompt, completion, cached tokens,
+    provider, model."""
     return tx.row(
         "SELECT prompt_tokens, completion_tokens, cached_tokens, provider_id, model_ref"
-        " FROM usage_receipts WHERE conversation_id = :id ORDER BY id DESC LIMIT 1",
+        " FROM usage_receipts WHERE conversation_id = :id"
+        " AND (run_id IS NOT NULL OR variant_id IS NOT NULL) ORDER BY id DESC LIMIT 1",
         id=conversation_id,
     )

@@ -59,6 +59,15 @@ class Listed:
     speaker: Speaker | None
 
 
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Whose call opened a subagent's first turn, by public ids and the call's key."""
+
+    conversation: str
+    run: str
+    task_key: str
+
+
 def find(tx: Tx, conversation: Conversation, public_id: str, *, concealed: bool = False) -> Turn:
     """Return a turn of the conversation, its own or inherited, hidden or not.
 
@@ -194,20 +203,21 @@ def set_view_state(
     visibility: Visibility | None = None,
     concealed: bool | None = None,
 ) -> Turn:
-    """Hide, exclude, conceal or show a turn; for an inherited one, in this conversation only.
+    """Hide, exclude, conceal or show a turn, in the archive too; an inherited one, in this
+    conversation only.
 
-    Raises `NotFoundError`, `ForbiddenError`, or `ConflictError` `apex_never_conceals`: the newest
-    turn may be deleted instead, unless a fork shows it.
+    Raises `NotFoundError`, `ForbiddenError`, or `ConflictError`: `apex_never_conceals` (the newest
+    turn may be deleted instead, unless a fork shows it), or `workspace_not_active`.
     """
     turn = find(tx, conversation, public_id, concealed=conversation.level == "full")
     access.require_full(conversation)
-    store.lock(tx, conversation.id)
+    access.require_workspace(access.hold(tx, conversation))
     # Read again under the lock: another request may have changed the other half of the state.
     turn = find(tx, conversation, public_id, concealed=True)
     seen = visibility or turn.visibility
     gone = turn.deleted_at
     if concealed is not None and concealed != (gone is not None):
-        if concealed and _is_apex(tx, turn):
+        if concealed and is_apex(tx, turn) and not is_pinned(tx, turn):
             raise ConflictError("The newest turn is never concealed", code="apex_never_conceals")
         gone = now() if concealed else None
     events = []
@@ -226,8 +236,17 @@ def set_view_state(
     return find(tx, conversation, public_id, concealed=True)
 
 
-def _is_apex(tx: Tx, turn: Turn) -> bool:
-    """Tell whether a turn is the newest of its conversation and no fork shows it."""
-    if turn.inherited or turn.position != store_turns.apex(tx, turn.conversation_id):
-        return False
-    return not store_turns.is_pinned(tx, turn.conversation_id, turn.position)
+def is_apex(tx: Tx, turn: Turn) -> bool:
+    """Tell whether a turn is the newest of the conversation it is looked at from."""
+    return not turn.inherited and turn.position == store_turns.apex(tx, turn.conversation_id)
+
+
+def is_pinned(tx: Tx, turn: Turn) -> bool:
+    """Tell whether a fork shows a conversation's own turn."""
+    return store_turns.is_pinned(tx, turn.conversation_id, turn.position)
+
+
+def sender(tx: Tx, conversation: Conversation) -> Sender | None:
+    """Return whose call started a conversation; None: it is no subagent's."""
+    row = store_turns.sender(tx, conversation.id)
+    return None if row is None else Sender(*row)

@@ -201,16 +201,19 @@ def project(tx: Tx, turn: Turn, variant_id: int, status: Status) -> None:
 def set_view_state(
     tx: Tx, conversation: Conversation, turn_id: str, variant_id: str, *, concealed: bool
 ) -> tuple[Turn, Variant]:
-    """Conceal a candidate or bring it back; it is one row for all who see it.
+    """Conceal a candidate or bring it back, in the archive too; it is one row for all who see it.
 
-    Raises what `find_own` does, or `ConflictError` `variant_active`.
+    Raises what `find_own` does, or `ConflictError`: `variant_active`, `run_live` for one that is
+    under way, which the turn will show, or `workspace_not_active`.
     """
     find_own(tx, conversation, turn_id, variant_id)
-    store.lock(tx, conversation.id)
+    access.require_workspace(access.hold(tx, conversation))
     turn = find_turn(tx, conversation, turn_id)
     variant = find(tx, turn, variant_id, concealed=True)
     if concealed and turn.active_variant_id == variant.id:
         raise ConflictError("The turn shows this candidate", code="variant_active")
+    if concealed and variant.status in UNSETTLED:
+        raise ConflictError("The candidate is under way: cancel it", code="run_live")
     if concealed != (variant.deleted_at is not None):
         at = now()
         store_variants.settle(tx, variant.id, deleted_at=at if concealed else None)
@@ -250,7 +253,7 @@ def activate(tx: Tx, turn: Turn, variant: Variant) -> None:
     """Let the turn show another candidate, and stand as that one does.
 
     Raises `ConflictError` `variant_not_active` for one that is not settled. What the replaced one
-    has under way is for `runs.candidate` to end.
+    has under way is for `engine.deck` to end.
     """
     require_settled(variant)
     if turn.active_variant_id != variant.id:
@@ -258,8 +261,3 @@ def activate(tx: Tx, turn: Turn, variant: Variant) -> None:
         event = Event("turn_variant", turn.id, variant.id, payload={"active": True})
         append(tx, turn.conversation_id, event)
         project(tx, turn, variant.id, variant.status)
-
-
-def stop(tx: Tx, variant: Variant, reason: str, at: int) -> None:
-    """End a candidate without an answer, its turn apart."""
-    store_variants.settle(tx, variant.id, status="canceled", failure_reason=reason, completed_at=at)

@@ -19,8 +19,8 @@ ROUNDS = 200
 class Budget(msgspec.Struct, frozen=True):
     """`execution_budget` of a session; None: no limit.
 
-    Time counts from the start of the turn's run in milliseconds, money over the whole session
-    with its subagents in US dollars, as far as costs are known.
+    Time counts in milliseconds from when the turn's run began, or was last taken up again; money
+    over the whole session with its subagents in US dollars, as far as costs are known.
     """
 
     wall_clock_max_ms: Annotated[int, Meta(ge=0)] | None = None
@@ -64,5 +64,5 @@ def seconds_left(work: Work, budget: Budget) -> float | None:
     """Return the time that is left to a turn; None: it is not limited."""
     if budget.wall_clock_max_ms is None:
         return None
-    begun = now() if work.run is None else work.run.created_at
+    begun = now() if work.run is None else work.run.started_at or work.run.created_at
     return budget.wall_clock_max_ms / 1000 - (now() - begun) / 1e6

@@ -17,28 +17,15 @@ from stenograph.engine.work import Work, load
 from stenograph.events import waiting
 from stenograph.runs import run as runs
 from stenograph.runs.run import Run
-from stenograph.sessions import conversing
+from stenograph.sessions import conversing, standing
 from stenograph.sessions import store as sessions
 from stenograph.sessions.activity import STATUS
 from stenograph.sessions.ending import CANCELLED
 from stenograph.sessions.messages import Message, Outcome, replace_reply
+from stenograph.sessions.standing import error_class
 from stenograph.storage.database import Tx
 
 End: TypeAlias = Literal["failed", "canceled", "timed_out"]
-
-#: The public words (reason-api.md 1) for why no answer came; any other is `resource_unavailable`.
-_CLASSES = {
-    "rate_limited": "rate_limit_exceeded",
-    "quota_exhausted": "quota_exhausted",
-    "unauthorized": "agent_model_key_missing",
-    "invalid_request": "invalid_request",
-    "context_too_long": "request_too_large",
-    "refused": "invalid_request",
-    "invalid_model": "invalid_model",
-    "unsupported_reasoning_effort": "invalid_reasoning_effort",
-    "invalid_execution_budget": "invalid_request",
-    CANCELLED: CANCELLED,
-}
 
 
 def deliver(
@@ -72,6 +59,7 @@ def deliver(
     if not work.is_shown:
         settled = variants.find(tx, work.turn, work.candidate)
         variants.activate(tx, work.turn, settled)
+        standing.name_prompt(tx, work.turn, settled.id)
     _reply(tx, work, "completed", outcome)
     if work.is_session:
         _end_session(tx, work, status="exit", outcome=outcome, error_class=None, reason_code=None)
@@ -123,13 +111,6 @@ def cancel_children(tx: Tx, run: Run, tasks: Collection[int] | None = None) -> N
     for conversation_id, candidate in store_children.unsettled(tx, run.id, tasks):
         conversations.lock(tx, conversation_id)
         cancel(tx, candidate)
-
-
-def error_class(reason: str) -> str:
-    """Return the public word for a failure's reason."""
-    if reason.startswith("budget_"):
-        return "quota_exhausted"
-    return _CLASSES.get(reason, "resource_unavailable")
 
 
 def _reply(tx: Tx, work: Work, status: str, outcome: Outcome | None) -> None:

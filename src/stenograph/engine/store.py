@@ -14,12 +14,13 @@ _OPEN_TASK = "('queued', 'needs_approval', 'running', 'dispatched', 'awaiting_in
 
 def place(tx: Tx, candidate: str) -> Row | None:
     """Return where a candidate lies: its turn's public id, organization, the session's mode (None:
-    no session), model, effort, options and instructions, the wishes of the input, then what a
-    `Conversation` has."""
+    no session), model, effort, options and instructions, the wishes of the input, what its prompt's
+    step says besides, then what a `Conversation` has."""
     return tx.row(
         "SELECT t.public_id, w.organization_id, s.mode, s.model, s.reasoning_effort, s.options,"
-        " r.instructions, n.options, c.id, c.public_id, c.workspace_id, w.state, c.creator_id,"
-        " c.answerer_id,"
+        " r.instructions, n.options, (SELECT p.rest FROM steps p WHERE p.variant_id = v.id"
+        "  AND p.part = 'prompt' ORDER BY p.id LIMIT 1),"
+        " c.id, c.public_id, c.workspace_id, w.state, c.creator_id, c.answerer_id,"
         " EXISTS (SELECT 1 FROM ancestries a WHERE a.conversation_id = c.id), c.side,"
         " c.context_revision, c.active_turn_id, c.next_sequence, c.archived_at"
         " FROM variants v JOIN turns t ON t.id = v.turn_id"
@@ -95,6 +96,34 @@ def runs_here(tx: Tx, conversation_id: int) -> bool | None:
         "SELECT agent IS NULL FROM sessions WHERE conversation_id = :id", id=conversation_id
     )
     return None if row is None else bool(row[0])
+
+
+def candidate_of(tx: Tx, variant_id: int) -> str | None:
+    """Return the public id of a candidate."""
+    found = tx.value("SELECT public_id FROM variants WHERE id = :id", id=variant_id)
+    return None if found is None else str(found)
+
+
+def reopen_candidate(tx: Tx, variant_id: int) -> None:
+    """Say that a candidate that failed waits to be answered again."""
+    tx.run(
+        "UPDATE variants SET status = 'pending', failure_reason = NULL, completed_at = NULL"
+        " WHERE id = :id",
+        id=variant_id,
+    )
+
+
+def is_pruned(tx: Tx, turn_id: int, shown_id: int) -> bool:
+    """Tell whether the details of a turn's original candidate, or of the one it shows, are gone."""
+    return bool(
+        tx.value(
+            "SELECT 1 FROM variants v LEFT JOIN runs r ON r.variant_id = v.id"
+            " WHERE v.turn_id = :turn_id AND (v.position = 0 OR v.id = :shown_id)"
+            " AND (v.details_pruned_at IS NOT NULL OR r.details_pruned_at IS NOT NULL) LIMIT 1",
+            turn_id=turn_id,
+            shown_id=shown_id,
+        )
+    )
 
 
 def run_candidate(tx: Tx, variant_id: int) -> None:
@@ -206,13 +235,15 @@ def is_steered(tx: Tx, variant_id: int) -> bool:
 
 def attempts(tx: Tx, *, task_id: int | None, variant_id: int | None) -> list[Row]:
     """Return (id, status, provider, model, enabled, effort, rest) of the model calls made for a
-    round, or for a direct reply, in order."""
+    round, or for a direct reply, in order. Those before its run was taken up again do not count."""
     owner, row_id = ("task_id", task_id) if task_id is not None else ("variant_id", variant_id)
     return tx.rows(
         "SELECT i.id, i.status, i.provider_id, i.model_ref, i.reasoning_enabled,"
         " i.reasoning_effort, d.rest FROM invocations i"
         " LEFT JOIN invocation_details d ON d.invocation_id = i.id"
-        f" WHERE i.{owner} = :id ORDER BY i.id",
+        " LEFT JOIN tasks k ON k.id = i.task_id LEFT JOIN runs r ON r.id = k.run_id"
+        f" WHERE i.{owner} = :id AND (r.started_at IS NULL OR i.created_at >= r.started_at)"
+        " ORDER BY i.id",
         id=row_id,
     )
 
@@ -302,6 +333,19 @@ def cancel_reply(tx: Tx, variant_id: int, at: int) -> None:
 def set_rest(tx: Tx, task_id: int, rest: str) -> None:
     """Write what of a call has no column; the call's arguments are there already."""
     tx.run("UPDATE task_details SET rest = :rest WHERE task_id = :id", id=task_id, rest=rest)
+
+
+def declared_by(tx: Tx, variant_id: int, tool: str) -> str | None:
+    """Return the arguments (JSON) of a candidate's newest call of a tool that was settled well."""
+    found = tx.value(
+        "SELECT d.input FROM runs r JOIN tasks k ON k.run_id = r.id"
+        " JOIN task_details d ON d.task_id = k.id WHERE r.variant_id = :id"
+        " AND k.kind = 'tool_task' AND k.name = :tool AND k.status = 'completed'"
+        " ORDER BY k.id DESC LIMIT 1",
+        id=variant_id,
+        tool=tool,
+    )
+    return None if found is None else str(found)
 
 
 def call_details(tx: Tx, task_id: int) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from stenograph.conversations import store as conversations
 from stenograph.conversations import turn as turns
@@ -12,11 +13,23 @@ from stenograph.conversations import variant as variants
 from stenograph.conversations.access import Conversation
 from stenograph.conversations.turn import UNSETTLED, Turn
 from stenograph.conversations.variant import Variant
-from stenograph.conversations.wishes import Wishes
+from stenograph.conversations.wishes import Configuration, Wishes
 from stenograph.engine import store
 from stenograph.runs import run as runs
 from stenograph.runs.run import Run
 from stenograph.storage.database import Tx
+
+
+class _Own(msgspec.Struct):
+    configuration: Configuration | None = None
+
+
+class _Extra(msgspec.Struct):
+    stenograph: _Own = msgspec.field(default_factory=_Own)
+
+
+class _Rest(msgspec.Struct):
+    extra: _Extra = msgspec.field(default_factory=_Extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +78,8 @@ def load(tx: Tx, candidate: str) -> Work | None:
     row = store.place(tx, candidate)
     if row is None:
         return None
-    turn_id, organization_id, mode, model, effort, options, instructions, wishes = row[:8]
-    conversation = _conversation(*row[8:])
+    turn_id, organization_id, mode, model, effort, options, instructions, wishes, anew = row[:9]
+    conversation = _conversation(*row[9:])
     turn = turns.find(tx, conversation, turn_id, concealed=True)
     variant = variants.find(tx, turn, candidate, concealed=True)
     return Work(
@@ -80,8 +93,26 @@ def load(tx: Tx, candidate: str) -> Work | None:
         effort=effort,
         options={} if options is None else msgspec.json.decode(options, type=dict[str, Any]),
         instructions=instructions or None,
-        wishes=Wishes() if wishes is None else msgspec.json.decode(wishes, type=Wishes),
+        wishes=_wishes(wishes, anew),
     )
+
+
+def write_configuration(configuration: Configuration) -> str:
+    """Write beside the step of a prompt how the model is to be set that answers it anew."""
+    own = {"configuration": msgspec.to_builtins(configuration)}
+    return msgspec.json.encode({"extra": {"stenograph": own}}).decode()
+
+
+def _wishes(written: str | None, anew: str | None) -> Wishes:
+    """Return what a turn's input asked for, and a candidate's own configuration (JSON both)."""
+    found = Wishes() if written is None else msgspec.json.decode(written, type=Wishes)
+    if anew is None:
+        return found
+    try:
+        own = msgspec.json.decode(anew, type=_Rest).extra.stenograph.configuration
+    except msgspec.ValidationError:  # a log's own words under the same names
+        return found
+    return found if own is None else replace(found, configuration=own)
 
 
 def _conversation(

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from stenograph.accounts.access import Caller
 from stenograph.clock import DAY, now
 from stenograph.errors import ConflictError, InvalidInputError
 from stenograph.http import store
@@ -24,7 +25,8 @@ HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 #: How long a receipt counts.
 KEPT = DAY
-_LONGEST = 255
+#: The bytes of a key.
+LONGEST = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Key:
     digest: bytes
 
 
-def key(ctx: Ctx, *, longest: int = _LONGEST) -> Key | None:
+def key(ctx: Ctx, *, longest: int = LONGEST) -> Key | None:
     """Read the header; None if it is absent or blank and the route does not require it.
 
     Raises `InvalidInputError`: `idempotency_key_required`, or `parameter_invalid` for more than
@@ -93,6 +95,13 @@ def once(
             code="idempotency_envelope_mismatch",
         )
     return Answer(again(found[2]), status=found[1], headers={REPLAYED: "true"})
+
+
+def kept(tx: Tx, caller: Caller, scope: str, key: str) -> str | None:
+    """Return what the caller's request with this key made; None: there was none, or its receipt
+    counts no more."""
+    found = store.receipt(tx, caller.principal_id, scope, key, now() - KEPT)
+    return None if found is None else str(found[2])
 
 
 def prune(tx: Tx) -> int:

@@ -163,6 +163,11 @@ def _shared(tx: Tx, conversation_id: int, variant_id: int) -> None:
     store.empty_steps(tx, variant_id)
     if not store.has_details(tx, conversation_id):
         _session(tx, conversation_id)
+    loosen(tx, conversation_id)
+
+
+def loosen(tx: Tx, conversation_id: int) -> None:
+    """Remove the bytes that held what a conversation has no longer: a log's, images."""
     store.remove_originals(tx, store.family(tx, conversation_id))
     for owner in store.lineage(tx, conversation_id):
         if paths := store.media_paths(tx, owner):

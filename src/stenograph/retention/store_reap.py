@@ -77,7 +77,7 @@ def delete_turns(tx: Tx, conversation_id: int, last: int, limit: int) -> int:
     if not turns:
         return 0
     variants = [r[0] for r in tx.rows(f"SELECT id FROM variants WHERE {among('turn_id', turns)}")]
-    _forget_origin(tx, conversation_id, turns, variants)
+    forget_origin(tx, conversation_id, turns, variants)
     tx.run(
         "DELETE FROM usage_receipts WHERE conversation_id = :id"
         f" AND {among('variant_id', variants)}",
@@ -99,7 +99,7 @@ def delete_turns(tx: Tx, conversation_id: int, last: int, limit: int) -> int:
     return len(turns)
 
 
-def _forget_origin(tx: Tx, conversation_id: int, turns: list[int], variants: list[int]) -> None:
+def forget_origin(tx: Tx, conversation_id: int, turns: list[int], variants: list[int]) -> None:
     """Let forks forget which turn and candidate they began with, for these go."""
     forks = "SELECT conversation_id FROM ancestries WHERE ancestor_id = :id"
     tx.run(

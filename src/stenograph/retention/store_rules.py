@@ -266,6 +266,7 @@ _TOTALS = (
         "It names no invocation, and no details were pruned that it could have had.",
         "SELECT u.id FROM usage_receipts u LEFT JOIN runs r ON r.id = u.run_id"
         " LEFT JOIN variants v ON v.id = u.variant_id WHERE u.invocation_id IS NULL"
+        " AND (u.run_id IS NOT NULL OR u.variant_id IS NOT NULL)"  # else its turn was deleted
         " AND r.details_pruned_at IS NULL AND v.details_pruned_at IS NULL",
     ),
     Rule(

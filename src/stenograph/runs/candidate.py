@@ -1,13 +1,11 @@
-"""A candidate answer with the run behind it: finding one, its request, activating another."""
+"""A candidate answer with the run behind it: finding one, and what was sent for it."""
 
 from dataclasses import dataclass
 
-from stenograph.clock import now
-from stenograph.conversations import store as conversations_store
 from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
 from stenograph.conversations.access import Conversation
-from stenograph.conversations.turn import UNSETTLED, Turn
+from stenograph.conversations.turn import Turn
 from stenograph.conversations.variant import Variant
 from stenograph.errors import GoneError
 from stenograph.runs import request as requests
@@ -60,29 +58,3 @@ def request(tx: Tx, candidate: Candidate) -> Request:
 def task_request(tx: Tx, task: Task) -> Request:
     """Return what was sent in one round. Raises `NotFoundError` `request_not_sealed`."""
     return requests.read(tx, task.selected_invocation_id)
-
-
-def activate(tx: Tx, conversation: Conversation, turn_id: str, variant_id: str) -> Candidate:
-    """Let a turn show another settled candidate; what the replaced one had under way ends.
-
-    Raises `NotFoundError`, `ForbiddenError`, or `ConflictError` `variant_not_active`.
-    """
-    chosen = find(tx, conversation, turn_id, variant_id)
-    variants.require_own(conversation, chosen.turn)
-    conversations_store.lock(tx, conversation.id)
-    chosen = find(tx, conversation, turn_id, variant_id)
-    for replaced in variants.deck(tx, chosen.turn):
-        if replaced.id == chosen.turn.active_variant_id and replaced.id != chosen.variant.id:
-            variants.require_settled(chosen.variant)
-            _stop(tx, replaced)
-    variants.activate(tx, chosen.turn, chosen.variant)
-    return find(tx, conversation, turn_id, variant_id)
-
-
-def _stop(tx: Tx, replaced: Variant) -> None:
-    if replaced.status not in UNSETTLED:
-        return
-    run = runs.of(tx, replaced)
-    if run is not None and run.status not in runs.TERMINAL:
-        runs.cancel(tx, run, "replaced")
-    variants.stop(tx, replaced, "replaced", now())

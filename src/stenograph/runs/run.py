@@ -94,6 +94,12 @@ def move(tx: Tx, run: Run, status: Status, *, reason: str | None = None) -> Run:
     return Run(*store.run(tx, run.id))
 
 
+def reopen(tx: Tx, run: Run) -> Run:
+    """Let a run that failed go on. Its time counts from here (`started_at`)."""
+    store.update_run(tx, run.id, delivered_at=None, completed_at=None, started_at=now())
+    return move(tx, run, "running")
+
+
 def cancel(tx: Tx, run: Run, reason: str) -> Run:
     """End a run and all that it has not finished."""
     store.cancel_work(tx, run.id, now())

@@ -131,9 +131,13 @@ def keys(tx: Tx, task_ids: Sequence[int]) -> dict[int, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def child(tx: Tx, conversation_id: int) -> str:
-    """Return the public id of a conversation that a call started."""
-    return str(tx.value("SELECT public_id FROM conversations WHERE id = :id", id=conversation_id))
+def child(tx: Tx, conversation_id: int) -> str | None:
+    """Return the public id of a conversation that a call started, unless it was deleted."""
+    found = tx.value(
+        "SELECT public_id FROM conversations WHERE id = :id AND deleted_at IS NULL",
+        id=conversation_id,
+    )
+    return None if found is None else str(found)
 
 
 # Model calls

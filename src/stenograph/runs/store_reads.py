@@ -9,7 +9,7 @@ from stenograph.storage.database import Row, Tx, among
 _BRANCHES = 100
 
 _MODEL = "i.provider_id, i.model_ref, i.reasoning_enabled, i.reasoning_effort"
-_VISIBLE_ROUND = "k.kind = 'model_task' AND k.transcript_visibility <> 'hidden'"
+VISIBLE_ROUND = "k.kind = 'model_task' AND k.transcript_visibility <> 'hidden'"
 
 
 def reasoning(tx: Tx, run_id: int, before: int, limit: int) -> list[Row]:
@@ -23,7 +23,7 @@ def reasoning(tx: Tx, run_id: int, before: int, limit: int) -> list[Row]:
         f"SELECT k.id, k.key, i.id, {_MODEL}, d.reasoning FROM tasks k"
         " LEFT JOIN invocations i ON i.id = k.selected_invocation_id"
         " LEFT JOIN invocation_details d ON d.invocation_id = i.id"
-        f" WHERE k.run_id = :run_id AND {_VISIBLE_ROUND}"
+        f" WHERE k.run_id = :run_id AND {VISIBLE_ROUND}"
         f" AND k.selected_invocation_id IS NOT NULL{beyond} ORDER BY k.id DESC LIMIT :limit",
         run_id=run_id,
         limit=limit,
@@ -59,7 +59,7 @@ def newest_rounds(tx: Tx, run_ids: Sequence[int], limit: int, size: int) -> list
         branches = " UNION ALL ".join(
             f"SELECT * FROM (SELECT k.run_id, k.id, k.key, k.status, k.transcript_visibility,"
             f" k.selected_invocation_id FROM tasks k WHERE k.run_id = {int(run_id)}"
-            f" AND {_VISIBLE_ROUND} AND k.mainline = 1 ORDER BY k.id DESC LIMIT :limit) AS b{n}"
+            f" AND {VISIBLE_ROUND} AND k.mainline = 1 ORDER BY k.id DESC LIMIT :limit) AS b{n}"
             for n, run_id in enumerate(run_ids[start : start + _BRANCHES])
         )
         rows += tx.rows(
@@ -85,27 +85,34 @@ def _bytes(tx: Tx, column: str) -> str:
 def rounds(
     tx: Tx, run_id: int, *, branch: int | None, before: int, limit: int, size: int
 ) -> list[Row]:
-    """Return the newest rounds before a row id: of the mainline, or beneath the call `branch`.
+    """Return the newest rounds before a row id: of the mainline, or what is beneath the call
+    `branch`, rounds and a script's calls alike.
 
     Columns: task id, key, mainline, status, visibility, error, start, end; bytes of the message
-    and its first `size` characters; whether a compaction was made for it; the four of usage, cost.
+    (a call's: of its output) and its first `size` characters; whether a compaction was made for it;
+    whether it was asked with less than all; the four of usage, cost.
     """
-    where = "k.mainline = 1" if branch is None else "k.parent_id = :branch"
+    where = f"{VISIBLE_ROUND} AND k.mainline = 1"
+    text, output = "d.message", ""
+    if branch is not None:
+        where = "k.transcript_visibility <> 'hidden' AND k.parent_id = :branch"
+        text = "coalesce(d.message, o.output)"
+        output = " LEFT JOIN task_details o ON o.task_id = k.id"
     beyond = " AND k.id < :before" if before else ""
     params = {"before": before} if before else {}
     if branch is not None:
         params["branch"] = branch
     return tx.rows(
         "SELECT k.id, k.key, k.mainline, k.status, k.transcript_visibility, k.error,"
-        f" k.started_at, k.completed_at, {_bytes(tx, 'd.message')}, substr(d.message, 1, :size),"
-        " EXISTS (SELECT 1 FROM tasks m WHERE m.parent_id = k.id AND m.kind = 'model_task'"
-        "  AND m.status = 'completed'),"
+        f" k.started_at, k.completed_at, {_bytes(tx, text)}, substr({text}, 1, :size),"
+        " k.kind = 'model_task' AND EXISTS (SELECT 1 FROM tasks m WHERE m.parent_id = k.id"
+        "  AND m.kind = 'model_task' AND m.status = 'completed'),"
+        " EXISTS (SELECT 1 FROM events e WHERE e.task_id = k.id AND e.type = 'context_trimmed'),"
         " u.id, u.prompt_tokens, u.completion_tokens, u.cached_tokens, u.reasoning_tokens,"
         " u.cost_usd FROM tasks k"
         " LEFT JOIN invocation_details d ON d.invocation_id = k.selected_invocation_id"
-        " LEFT JOIN usage_receipts u ON u.invocation_id = k.selected_invocation_id"
-        f" WHERE k.run_id = :run_id AND {_VISIBLE_ROUND} AND {where}{beyond}"
-        " ORDER BY k.id DESC LIMIT :limit",
+        f" LEFT JOIN usage_receipts u ON u.invocation_id = k.selected_invocation_id{output}"
+        f" WHERE k.run_id = :run_id AND {where}{beyond} ORDER BY k.id DESC LIMIT :limit",
         run_id=run_id,
         limit=limit,
         size=size,
@@ -126,17 +133,17 @@ def calls(tx: Tx, round_ids: Sequence[int], limit: int) -> list[Row]:
         "  AS place, COUNT(*) OVER (PARTITION BY k.round_id) AS total FROM tasks k"
         f"  WHERE {among('k.round_id', round_ids)} AND k.transcript_visibility <> 'hidden') AS x"
         " LEFT JOIN tasks p ON p.id = x.parent_id AND p.kind <> 'model_task'"
-        " LEFT JOIN conversations c ON c.id = x.child_conversation_id"
+        " LEFT JOIN conversations c ON c.id = x.child_conversation_id AND c.deleted_at IS NULL"
         " WHERE x.place <= :limit ORDER BY x.round_id, x.place",
         limit=limit,
     )
 
 
 def branches(tx: Tx, round_ids: Sequence[int]) -> list[Row]:
-    """Return the calls of rounds beneath which a branch hangs: round, key."""
+    """Return the calls of rounds beneath which something is shown: round, key."""
     return tx.rows(
         f"SELECT k.round_id, k.key FROM tasks k WHERE {among('k.round_id', round_ids)}"
-        " AND EXISTS (SELECT 1 FROM tasks b WHERE b.parent_id = k.id AND b.kind = 'model_task'"
+        " AND EXISTS (SELECT 1 FROM tasks b WHERE b.parent_id = k.id"
         "  AND b.transcript_visibility <> 'hidden') ORDER BY k.round_id, k.call_index, k.id"
     )
 
@@ -173,7 +180,7 @@ def progress(tx: Tx, run_id: int, limit: int) -> dict[Status, int]:
 def deliverable(tx: Tx, run_id: int) -> str | None:
     """Return the key of the newest mainline round that was answered."""
     found = tx.value(
-        f"SELECT k.key FROM tasks k WHERE k.run_id = :run_id AND {_VISIBLE_ROUND}"
+        f"SELECT k.key FROM tasks k WHERE k.run_id = :run_id AND {VISIBLE_ROUND}"
         " AND k.mainline = 1 AND k.status = 'completed' ORDER BY k.id DESC LIMIT 1",
         run_id=run_id,
     )

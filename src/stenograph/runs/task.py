@@ -215,6 +215,14 @@ def settle(
     return settled
 
 
+def reopen(tx: Tx, run: Run, task: Task) -> Task:
+    """Let a round that gave no answer wait to be asked again, by a model call of its own."""
+    store.update_task(tx, task.id, status="queued", error=None, completed_at=None)
+    reopened = find(tx, run, task.key)
+    _tell(tx, run, reopened, "task_status")
+    return reopened
+
+
 def _tell(tx: Tx, run: Run, task: Task, event: catalogue.Type) -> None:
     payload = {"task_key": task.key, "status": public_status(task.status)}
     append(

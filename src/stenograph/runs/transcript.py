@@ -45,7 +45,9 @@ class CallLine:
 class RoundLine:
     """A round: the beginning of its message, its first calls, and which of them have branches.
 
-    `compacted`: what was before it was summed up for it.
+    `compacted`: what was before it was summed up for it; `pruned`: it was asked with less than all
+    that was before it. Beneath a script each of its calls stands like a round, and says what came
+    of it.
     """
 
     key: str
@@ -58,6 +60,7 @@ class RoundLine:
     text_bytes: int | None
     text: str | None
     compacted: bool
+    pruned: bool
     tokens: Tokens | None
     call_count: int
     calls: Sequence[CallLine]
@@ -77,8 +80,8 @@ def page(
 ) -> Page:
     """Return the newest rounds before a row id (0: from the newest on), texts cut after `size`.
 
-    The mainline's, or those of the branch beneath a call. Hidden rounds and calls are left out.
-    Three queries, however many rounds.
+    The mainline's, or what lies beneath a call: the rounds of its branch, a script's calls. Hidden
+    rounds and calls are left out. Three queries, however many rounds.
     """
     rows = store_reads.rounds(
         tx,
@@ -102,7 +105,7 @@ def page(
 
 def _round(row: Row, calls: Sequence[Row], branches: Sequence[str]) -> RoundLine:
     _, key, mainline, status, visibility, error, started_at, completed_at, size, text = row[:10]
-    compacted, receipt_id, *tokens = row[10:]
+    compacted, pruned, receipt_id, *tokens = row[10:]
     return RoundLine(
         key=key,
         mainline=bool(mainline),
@@ -114,6 +117,7 @@ def _round(row: Row, calls: Sequence[Row], branches: Sequence[str]) -> RoundLine
         text_bytes=size,
         text=text,
         compacted=bool(compacted),
+        pruned=bool(pruned),
         tokens=None if receipt_id is None else Tokens(*tokens),
         call_count=calls[0][1] if calls else 0,
         calls=[CallLine(*call[2:]) for call in calls],

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from stenograph.conversations import access
 from stenograph.http.agent_api.common import Mask, mask, moment
 from stenograph.http.agent_api.runs import R
 from stenograph.http.agent_api.wire import Shape
@@ -80,6 +81,7 @@ async def decide(ctx: Ctx, workspace: str, run: str, task_key: str) -> ApprovalA
 
     def act(tx: Tx) -> ApprovalAnswer:
         conversation, found = runs.find(tx, ctx.caller, workspace, run)
+        access.require_full(conversation)
         runs.require_details(found)
         new = ctx.body(DecisionBody).approval
         cover = mask(ctx, tx, [conversation.id])

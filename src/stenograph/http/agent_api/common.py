@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stenograph import clock
+from stenograph.conversations.attachment import Attachment
 from stenograph.conversations.turn import Speaker
 from stenograph.conversations.variant import Model
 from stenograph.http import paging
@@ -114,6 +115,16 @@ def speaker(found: Speaker | None) -> wire_turns.Speaker | None:
         handle=found.handle,
         kind=found.kind,
         display_name=found.display_name,
+    )
+
+
+def file(found: Attachment, cover: Mask) -> wire_turns.Attachment:
+    """Write what is told of a file."""
+    return wire_turns.Attachment(
+        public_id=found.public_id,
+        filename=cover.text(found.filename) or "",
+        content_type=found.content_type,
+        byte_size=found.byte_size,
     )
 
 

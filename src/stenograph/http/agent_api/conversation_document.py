@@ -61,8 +61,8 @@ def document(ctx: Ctx, tx: Tx, found: Conversation) -> wire.ConversationAnswer:
             input_queue=wire.InputQueue(limit=LIMIT, held=around.held),
             latest_event_cursor=paging.event_cursor(facts.next_sequence - 1),
             context=None if around.context is None else _context(around.context, cover),
-            usage_summary=_usage(around.usage),
-            default_runner=None if around.runner is None else _runner(around.runner, cover),
+            usage_summary=usage(around.usage),
+            default_runner=None if around.runner is None else runner(around.runner, cover),
             access=wire.Access(
                 default=facts.access_default,
                 entries=[
@@ -98,11 +98,13 @@ def _window(last: Context) -> int | None:
     return window(ModelId(last.provider_id, last.model_ref))
 
 
-def _runner(found: Runner, cover: Mask) -> wire.DefaultRunner:
+def runner(found: Runner, cover: Mask) -> wire.DefaultRunner:
+    """Write a default runner."""
     return wire.DefaultRunner(executor_public_id=found.public_id, name=cover.text(found.name) or "")
 
 
-def _usage(found: Usage) -> wire.UsageSummary:
+def usage(found: Usage) -> wire.UsageSummary:
+    """Write what model calls took together."""
     prompt, cached = found.prompt_tokens, found.cached_tokens
     return wire.UsageSummary(
         request_count=found.requests,

@@ -17,7 +17,7 @@ from stenograph.conversations.limits import refused
 from stenograph.conversations.wishes import Wishes
 from stenograph.errors import RefusedError
 from stenograph.http.agent_api import wire, wire_inputs
-from stenograph.http.agent_api.common import Mask, moment, speaker
+from stenograph.http.agent_api.common import Mask, file, moment, speaker
 from stenograph.http.agent_api.wire_inputs import InputFields, NewAttachment
 from stenograph.storage.database import Tx
 
@@ -139,16 +139,6 @@ def row(found: Input, place: int, cover: Mask, attached: Sequence[Attachment]) -
         answering_user_public_id=found.answerer,
         speaker=speaker(found.speaker),
         expected_steering_run_public_id=asked.expected_steering_run_public_id,
-    )
-
-
-def file(found: Attachment, cover: Mask) -> wire_inputs.Attachment:
-    """Write what is told of a file."""
-    return wire_inputs.Attachment(
-        public_id=found.public_id,
-        filename=cover.text(found.filename) or "",
-        content_type=found.content_type,
-        byte_size=found.byte_size,
     )
 
 

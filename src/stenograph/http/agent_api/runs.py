@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from stenograph import clock
+from stenograph.conversations import runner
 from stenograph.http.agent_api import wire_runs, wire_turns
 from stenograph.http.agent_api.common import (
     BEFORE,
@@ -17,6 +18,7 @@ from stenograph.http.agent_api.common import (
     model,
     moment,
 )
+from stenograph.http.agent_api.conversation_document import runner as write_runner
 from stenograph.http.agent_api.variants import EXPIRED, effects, write_request
 from stenograph.http.context import Ctx
 from stenograph.http.parameters import Text
@@ -24,7 +26,7 @@ from stenograph.http.route import Route, get
 from stenograph.runs import approval, candidate, overview, transcript
 from stenograph.runs import run as runs
 from stenograph.runs import task as tasks
-from stenograph.runs.overview import Overview, TaskLine
+from stenograph.runs.overview import TaskLine
 from stenograph.runs.run import Run
 from stenograph.runs.task import Task
 from stenograph.runs.transcript import CallLine, RoundLine, Tokens
@@ -65,13 +67,15 @@ async def get_run(ctx: Ctx, workspace: str, run: str) -> wire_runs.RunAnswer:
     def look(tx: Tx) -> wire_runs.RunAnswer:
         conversation, found = runs.find(tx, ctx.caller, workspace, run)
         cover = mask(ctx, tx, [conversation.id])
-        waiting = approval.waiting(tx, found)
-        return wire_runs.RunAnswer(run=_run(found, overview.of(tx, found), waiting, cover))
+        return wire_runs.RunAnswer(run=write(tx, found, cover))
 
     return await ctx.read(look)
 
 
-def _run(found: Run, about: Overview, waiting: Sequence[str], cover: Mask) -> wire_runs.Run:
+def write(tx: Tx, found: Run, cover: Mask) -> wire_runs.Run:
+    """Write a run at a glance."""
+    about, waiting = overview.of(tx, found), approval.waiting(tx, found)
+    by_default = runner.of(tx, found.conversation_id)
     reason = cover.text(found.failure_reason)
     statuses: dict[str, int] = {}
     for status, count in about.counts.items():
@@ -105,7 +109,7 @@ def _run(found: Run, about: Overview, waiting: Sequence[str], cover: Mask) -> wi
         attention=_attention(found, waiting, reason),
         runner_effects=effects(pruned=found.details_pruned_at is not None),
         prompt_mechanism=None,
-        default_runner=None,
+        default_runner=None if by_default is None else write_runner(by_default, cover),
         created_at=clock.iso_seconds(found.created_at),
         updated_at=clock.iso_seconds(found.updated_at),
     )
@@ -130,7 +134,8 @@ def _attention(
 async def get_transcript(ctx: Ctx, workspace: str, run: str) -> wire_runs.Transcript:
     """Read the rounds of a run, the newest page first and each page in order of creation.
 
-    Without `prefix` the mainline; with the key of a call, the branch beneath it. Reasoning is read
+    Without `prefix` the mainline; with the key of a call, what lies beneath it: the rounds of its
+    branch, or a script's calls, each like a round that says what came of it. Reasoning is read
     per candidate (`getVariantReasoning`).
     """
 
@@ -162,6 +167,7 @@ def _round(found: RoundLine, cover: Mask) -> wire_runs.TranscriptRound:
         usage=_usage(found.tokens),
         error=cover.text(found.error),
         compacted_before=found.compacted,
+        pruned_before=found.pruned,
         started_at=moment(found.started_at),
         completed_at=moment(found.completed_at),
         calls=wire_runs.Calls(

@@ -17,11 +17,11 @@ from stenograph.http.agent_api.common import (
     mask,
     speaker,
 )
+from stenograph.http.agent_api.variants import Around, around
 from stenograph.http.agent_api.variants import write as write_variant
 from stenograph.http.context import Ctx
 from stenograph.http.parameters import Integer, invalid
 from stenograph.http.route import Route, get, patch
-from stenograph.runs import summary
 from stenograph.storage.database import Tx
 
 _MAX = 2**31 - 1
@@ -42,17 +42,28 @@ def _write(
     """Write turns with their candidates and runs; the same few queries however many."""
     cover = mask(ctx, tx, [conversation.id])
     shown = variants.shown(tx, [one.turn for one in listed])
-    runs = summary.of(tx, [v for found in shown.values() for v in found], cover.cut)
+    known = around(tx, [v for found in shown.values() for v in found], cover)
     snapshots = side.references(tx, conversation)
-    return [_turn(one, shown.get(one.turn.id, []), runs, cover, snapshots) for one in listed]
+    written = [_turn(one, shown.get(one.turn.id, []), known, cover) for one in listed]
+    for one, turn in zip(listed, written, strict=True):
+        turn.reference = one.turn.id in snapshots
+        if one.turn.position == 0 and one.turn.origin == "agent":
+            _name_sender(turn, turns.sender(tx, conversation))
+    return written
+
+
+def _name_sender(turn: wire_turns.Turn, sender: turns.Sender | None) -> None:
+    if sender is not None:
+        turn.sender_conversation_public_id = sender.conversation
+        turn.sender_run_public_id = sender.run
+        turn.sender_task_key = sender.task_key
 
 
 def _turn(
     listed: Listed,
     shown: list[variants.Variant],
-    runs: dict[int, summary.Summary],
+    known: Around,
     cover: Mask,
-    snapshots: set[int],
 ) -> wire_turns.Turn:
     turn = listed.turn
     active = next((v for v in shown if v.id == turn.active_variant_id), None)
@@ -70,9 +81,8 @@ def _turn(
         origin=turn.origin,
         answering_user_public_id=listed.answerer,
         speaker=speaker(listed.speaker),
-        reference=turn.id in snapshots,
-        active_variant=None if active is None else write_variant(active, runs, cover),
-        running_variant=None if running is None else write_variant(running, runs, cover),
+        active_variant=None if active is None else write_variant(active, known, cover),
+        running_variant=None if running is None else write_variant(running, known, cover),
         created_at=clock.iso_seconds(turn.created_at),
     )
 
@@ -131,7 +141,9 @@ async def get_turn(ctx: Ctx, workspace: str, conversation: str, turn: str) -> wi
     tag="Turns",
     body=wire_turns.TurnBody,
     answer=wire_turns.TurnNameAnswer,
-    errors={409: "`apex_never_conceals`: no fork shows this newest turn."},
+    errors={
+        409: "`apex_never_conceals`: no fork shows this newest turn; or `workspace_not_active`."
+    },
 )
 async def set_view_state(
     ctx: Ctx, workspace: str, conversation: str, turn: str

@@ -1,15 +1,18 @@
 """The candidates of a turn: the deck, what was sent for one, which one is shown."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from stenograph.conversations import access
+from stenograph.conversations import access, attachment
 from stenograph.conversations import turn as turns
 from stenograph.conversations import variant as variants
 from stenograph.conversations.access import Conversation
+from stenograph.conversations.attachment import Attachment
 from stenograph.conversations.turn import Turn
 from stenograph.conversations.variant import NO_MODEL, Variant
+from stenograph.engine import deck
 from stenograph.http.agent_api import wire_turns
-from stenograph.http.agent_api.common import Mask, T, V, mask, model, moment
+from stenograph.http.agent_api.common import Mask, T, V, file, mask, model, moment
 from stenograph.http.context import Ctx
 from stenograph.http.route import Route, get, patch, post
 from stenograph.runs import candidate, summary
@@ -29,11 +32,25 @@ def effects(*, pruned: bool) -> wire_turns.RunnerEffects:
     return wire_turns.RunnerEffects(status="untouched", runners=[])
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is written with candidates, by the candidate's row id: runs and files."""
+
+    runs: Mapping[int, Summary]
+    files: Mapping[int, Sequence[Attachment]]
+
+
+def around(tx: Tx, found: Sequence[Variant], cover: Mask) -> Around:
+    """Load what is written with candidates: three queries, however many."""
+    ids = [one.id for one in found]
+    return Around(summary.of(tx, found, cover.cut), attachment.of_variants(tx, ids))
+
+
 def write(
-    found: Variant, runs: Mapping[int, Summary], cover: Mask, *, active: bool | None = None
+    found: Variant, known: Around, cover: Mask, *, active: bool | None = None
 ) -> wire_turns.Variant:
     """Write a candidate; the model of a run is that of its newest mainline round."""
-    run = runs.get(found.id)
+    run = known.runs.get(found.id)
     pruned_at = found.details_pruned_at
     shown, rounds = found.model, None
     if run is not None:
@@ -60,19 +77,21 @@ def write(
         rounds=rounds,
         runner_effects=effects(pruned=pruned_at is not None),
         memory_context=None,
+        attachments=[file(one, cover) for one in known.files.get(found.id, ())] or None,
         origin_variant_public_id=found.origin,
         details_pruned_at=moment(pruned_at),
         active=active,
     )
 
 
-def _one(
+def one(
     ctx: Ctx, tx: Tx, conversation: Conversation, turn: Turn, found: Variant
 ) -> wire_turns.VariantAnswer:
+    """Write one candidate of a turn, and whether the turn shows it."""
     cover = mask(ctx, tx, [conversation.id])
-    runs = summary.of(tx, [found], cover.cut)
     active = turn.active_variant_id == found.id
-    return wire_turns.VariantAnswer(variant=write(found, runs, cover, active=active))
+    known = around(tx, [found], cover)
+    return wire_turns.VariantAnswer(variant=write(found, known, cover, active=active))
 
 
 @get(T + "/variants", id="listVariants", tag="Variants", answer=wire_turns.Deck)
@@ -82,12 +101,12 @@ async def list_variants(ctx: Ctx, workspace: str, conversation: str, turn: str) 
     def look(tx: Tx) -> wire_turns.Deck:
         found = access.find(tx, ctx.caller, workspace, conversation)
         named = turns.find(tx, found, turn)
-        deck = variants.deck(tx, named)
+        listed = variants.deck(tx, named)
         cover = mask(ctx, tx, [found.id])
-        runs = summary.of(tx, deck, cover.cut)
+        known = around(tx, listed, cover)
         return wire_turns.Deck(
             variants=[
-                write(one, runs, cover, active=one.id == named.active_variant_id) for one in deck
+                write(it, known, cover, active=it.id == named.active_variant_id) for it in listed
             ],
             turn=wire_turns.TurnName(public_id=named.public_id, inherited=named.inherited),
         )
@@ -101,7 +120,10 @@ async def list_variants(ctx: Ctx, workspace: str, conversation: str, turn: str) 
     tag="Variants",
     body=wire_turns.VariantBody,
     answer=wire_turns.VariantAnswer,
-    errors={409: "`variant_active`: the turn shows this candidate."},
+    errors={
+        409: "`variant_active`: the turn shows this candidate; `run_live`: it is under way; or"
+        " `workspace_not_active`."
+    },
 )
 async def set_view_state(
     ctx: Ctx, workspace: str, conversation: str, turn: str, variant: str
@@ -113,7 +135,7 @@ async def set_view_state(
         variants.find_own(tx, found, turn, variant)
         concealed = ctx.body(wire_turns.VariantBody).variant.concealed
         changed = variants.set_view_state(tx, found, turn, variant, concealed=concealed)
-        return _one(ctx, tx, found, *changed)
+        return one(ctx, tx, found, *changed)
 
     return await ctx.write(act)
 
@@ -123,7 +145,10 @@ async def set_view_state(
     id="activateVariant",
     tag="Variants",
     answer=wire_turns.VariantAnswer,
-    errors={409: "`variant_not_active`: the candidate is not settled yet."},
+    errors={
+        409: "`variant_not_active`: the candidate is not settled yet; `conversation_archived` or"
+        " `workspace_not_active`."
+    },
 )
 async def activate(
     ctx: Ctx, workspace: str, conversation: str, turn: str, variant: str
@@ -132,8 +157,8 @@ async def activate(
 
     def act(tx: Tx) -> wire_turns.VariantAnswer:
         found = access.find(tx, ctx.caller, workspace, conversation)
-        chosen = candidate.activate(tx, found, turn, variant)
-        return _one(ctx, tx, found, chosen.turn, chosen.variant)
+        chosen = deck.activate(tx, found, turn, variant)
+        return one(ctx, tx, found, chosen.turn, chosen.variant)
 
     return await ctx.write(act)
 

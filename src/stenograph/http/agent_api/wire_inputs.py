@@ -17,18 +17,9 @@ from stenograph.conversations.wishes import (
     Variable,
 )
 from stenograph.http.agent_api.wire import InputQueue, Shape
-from stenograph.http.agent_api.wire_turns import Speaker
+from stenograph.http.agent_api.wire_turns import Attachment, ModelWish, Speaker
 
 _Revision = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-
-
-class Attachment(Shape, kw_only=True):
-    """A file that came with an input; `byte_size` is of its bytes as they came."""
-
-    public_id: str
-    filename: str
-    content_type: str
-    byte_size: int
 
 
 class Input(Shape, kw_only=True):
@@ -89,14 +80,6 @@ class MaterializationAnswer(Shape, kw_only=True):
     """What one input became."""
 
     materialization: Materialization
-
-
-class ModelWish(Struct, forbid_unknown_fields=True):
-    """The model that is to answer, `provider/model`, and how much it is to think."""
-
-    model: Name
-    reasoning_enabled: bool | None = None
-    reasoning_effort: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
 
 
 class ReplayWish(Struct, forbid_unknown_fields=True):

@@ -1,8 +1,8 @@
 """The shapes of runs and tasks; see `wire` for how absence and null differ."""
 
-from typing import Any
+from typing import Any, Literal
 
-from stenograph.http.agent_api.wire import BackwardPagination, Shape
+from stenograph.http.agent_api.wire import BackwardPagination, DefaultRunner, Shape, UsageSummary
 from stenograph.http.agent_api.wire_turns import Model, RunnerEffects
 
 
@@ -62,7 +62,7 @@ class Run(Shape, kw_only=True):
     attention: Attention | None = None
     runner_effects: RunnerEffects
     prompt_mechanism: None
-    default_runner: None
+    default_runner: DefaultRunner | None
     created_at: str
     updated_at: str
 
@@ -100,9 +100,10 @@ class Calls(Shape, kw_only=True):
 
 
 class TranscriptRound(Shape, kw_only=True):
-    """A round; `branches` are the calls beneath which a branch hangs (`?prefix=`).
+    """A round; `branches` are the calls beneath which something hangs (`?prefix=`).
 
-    `compacted_before`: what was before it was summed up for it.
+    `compacted_before`: what was before it was summed up for it; `pruned_before`: the model was told
+    less than all of it.
     """
 
     task_key: str
@@ -114,6 +115,7 @@ class TranscriptRound(Shape, kw_only=True):
     usage: TaskUsage | None = None
     error: str | None = None
     compacted_before: bool = False
+    pruned_before: bool = False
     started_at: str | None = None
     completed_at: str | None = None
     calls: Calls
@@ -146,3 +148,73 @@ class TaskAnswer(Shape, kw_only=True):
     """One task."""
 
     task: Task
+
+
+# A run as a whole
+
+
+class Node(Shape, kw_only=True):
+    """A task in a graph."""
+
+    task_key: str
+    kind: str
+    status: str
+    visibility: str
+    mainline: bool
+    name: str | None = None
+
+
+class Edge(Shape, kw_only=True, rename={"source": "from", "target": "to"}):
+    """An edge between two tasks. `structural`: the second lies in the first; else it reads what
+    came of it."""
+
+    source: str
+    target: str
+    structural: bool
+
+
+class Graph(Shape, kw_only=True):
+    """A run's newest 2,000 tasks, hidden ones too; `mermaid` is the same as a flowchart.
+
+    `truncated`: there are older ones.
+    """
+
+    nodes: list[Node]
+    edges: list[Edge]
+    mermaid: str
+    truncated: bool = False
+
+
+class Phase(Shape, kw_only=True):
+    """A mainline round with what it calls, by status; `status` is the round's.
+
+    `step`: the round waits, its model speaks, its calls are made, or all has its end.
+    """
+
+    task_key: str
+    status: str
+    step: Literal["waiting", "model", "calls", "settled"]
+    calls: dict[str, int]
+    started_at: str | None = None
+    completed_at: str | None = None
+
+
+class Background(Shape, kw_only=True):
+    """A task that goes on beside the current phase."""
+
+    task_key: str
+    kind: str
+    status: str
+    name: str | None = None
+
+
+class Phases(Shape, kw_only=True):
+    """A run's newest 200 phases, in order; `current` is the key of the one that goes on.
+
+    `spend` counts all its model calls, superseded ones too.
+    """
+
+    phases: list[Phase]
+    current: str | None
+    background: list[Background]
+    spend: UsageSummary

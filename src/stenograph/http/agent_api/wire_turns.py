@@ -1,9 +1,10 @@
 """The shapes of turns and candidates; see `wire` for how absence and null differ."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from stenograph.conversations.wishes import Configuration, Entry, Name
 from stenograph.http.agent_api.wire import BackwardPagination, Shape, Visibility
 
 
@@ -23,6 +24,15 @@ class Speaker(Shape, kw_only=True):
     handle: str
     kind: Literal["human", "agent"]
     display_name: str
+
+
+class Attachment(Shape, kw_only=True):
+    """A file that came with an input; `byte_size` is of its bytes as they came."""
+
+    public_id: str
+    filename: str
+    content_type: str
+    byte_size: int
 
 
 # Candidates
@@ -59,6 +69,7 @@ class Variant(Shape, kw_only=True):
     rounds: list[Round] | None = None
     runner_effects: RunnerEffects
     memory_context: None
+    attachments: list[Attachment] | None = None
     origin_variant_public_id: str | None = None
     details_pruned_at: str | None = None
     active: bool | None = None
@@ -100,7 +111,11 @@ class VariantBody(Struct):
 
 
 class Turn(Shape, kw_only=True):
-    """One slot of a conversation; `reference`: a side's snapshot of what was under way."""
+    """One slot of a conversation; `reference`: a side's snapshot of what was under way.
+
+    `sender_…` name the call that opened a subagent's first turn. `running_variant` is a candidate
+    that is being made beside the one that is shown.
+    """
 
     public_id: str
     input_public_id: str | None = None
@@ -114,6 +129,9 @@ class Turn(Shape, kw_only=True):
     origin: str
     answering_user_public_id: str | None = None
     speaker: Speaker | None = None
+    sender_conversation_public_id: str | None = None
+    sender_run_public_id: str | None = None
+    sender_task_key: str | None = None
     reference: bool = False
     active_variant: Variant | None = None
     running_variant: Variant | None = None
@@ -157,6 +175,54 @@ class TurnBody(Struct):
     """The body that changes how a turn looks."""
 
     turn: TurnState
+
+
+class Edit(Struct, forbid_unknown_fields=True):
+    """What a turn is to say: a `text`, or `entries` whose texts are joined by blank lines."""
+
+    text: str | None = None
+    entries: tuple[Entry, ...] | None = None
+
+
+class EditBody(Struct):
+    """The body that edits a turn."""
+
+    edit: Edit
+
+
+class ModelWish(Struct, forbid_unknown_fields=True):
+    """The model that is to answer, `provider/model`, and how much it is to think."""
+
+    model: Name
+    reasoning_enabled: bool | None = None
+    reasoning_effort: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
+
+
+class RegenerationWish(Struct, forbid_unknown_fields=True):
+    """How a turn is to be answered anew; what is absent is as it was asked for before."""
+
+    model: ModelWish | None = None
+    configuration: Configuration | None = None
+
+
+class RegenerationBody(Struct):
+    """The body that asks for another answer."""
+
+    regeneration: RegenerationWish
+
+
+class RegeneratedTurn(Shape, kw_only=True):
+    """The turn that is answered anew; it stands as the answer it shows does."""
+
+    public_id: str
+    status: str
+
+
+class Regeneration(Shape, kw_only=True):
+    """A candidate that is being made beside the one that its turn shows."""
+
+    turn: RegeneratedTurn
+    variant: Variant
 
 
 # Requests and reasoning
