@@ -54,9 +54,12 @@ def spend(tx: Tx, run_id: int) -> Row:
     """Add up the receipts of a run's model calls, superseded ones too: count, prompt, cached, cache
     writes, completion, reasoning tokens, cost, and how many have no cost."""
     row = tx.row(
-        "SELECT count(*), coalesce(sum(u.prompt_tokens), 0), coalesce(sum(u.cached_tokens), 0),"
-        " coalesce(sum(u.cache_write_tokens), 0), coalesce(sum(u.completion_tokens), 0),"
-        " coalesce(sum(u.reasoning_tokens), 0), coalesce(sum(u.cost_usd), 0),"
+        # PostgreSQL adds whole numbers up to a numeric one.
+        "SELECT count(*), CAST(coalesce(sum(u.prompt_tokens), 0) AS bigint),"
+        " CAST(coalesce(sum(u.cached_tokens), 0) AS bigint),"
+        " CAST(coalesce(sum(u.cache_write_tokens), 0) AS bigint),"
+        " CAST(coalesce(sum(u.completion_tokens), 0) AS bigint),"
+        " CAST(coalesce(sum(u.reasoning_tokens), 0) AS bigint), coalesce(sum(u.cost_usd), 0),"
         " count(*) - count(u.cost_usd) FROM tasks k JOIN invocations i ON i.task_id = k.id"
         " JOIN usage_receipts u ON u.invocation_id = i.id WHERE k.run_id = :id",
         id=run_id,
