@@ -39,6 +39,16 @@ say = "It is 42."
 ```"""
 
 
+WAITING = """```dev-scene
+[[round]]
+call = [{ tool = "spawn", arguments = { prompt = "Wait." } }]
+```"""
+FAILING = """```dev-scene
+[[round]]
+fail = { kind = "invalid_request" }
+```"""
+
+
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -78,13 +88,18 @@ async def listed(given: Any) -> list[Any]:
     return [item async for item in given]
 
 
-async def answered(talk: Any, text: str, **more: Any) -> Any:
-    """Ask, follow the feed until there is an answer, and return the turn."""
-    cursor = (await talk.fetch()).latest_event_cursor
-    sent = await talk.inputs.create(text, **more)
+async def settled(talk: Any, cursor: str) -> None:
+    """Follow the feed until there is an answer, or none."""
     async for event in talk.feed(cursor):
         if event.payload.get("variant_status") in ("completed", "failed"):
-            break
+            return
+
+
+async def answered(talk: Any, text: str, **more: Any) -> Any:
+    """Ask, and return the turn when it has its end."""
+    cursor = (await talk.fetch()).latest_event_cursor
+    sent = await talk.inputs.create(text, **more)
+    await settled(talk, cursor)
     became = await talk.inputs.materialization(sent.input.public_id)
     return await talk.turns.fetch(became.turn_public_id)
 
@@ -210,9 +225,7 @@ async def in_decks(talk: Any) -> None:
     cursor = (await talk.fetch()).latest_event_cursor
     anew = await talk.turns.regenerate(said.public_id, idempotency_key="g")
     assert (anew.turn_public_id, anew.replayed) == (said.public_id, False)
-    async for event in talk.feed(cursor):
-        if event.payload.get("variant_status") == "completed":
-            break
+    await settled(talk, cursor)
     receipt = await talk.turns.regeneration_receipt("g")
     assert receipt.variant.public_id == anew.variant.public_id
     edited = await talk.turns.edit(said.public_id, text="It is small.")
@@ -252,12 +265,40 @@ async def in_runs(home: Any, talk: Any) -> None:
     task = await home.runs.task(run_id, "r2t0")
     assert (task.input["prompt"], task.round_task_key) == ("Reckon.", "r1")
     assert (await home.runs.task_request(run_id, "r1")).entries
+    graph = await home.runs.graph(run_id)
+    lies = {(it.source, it.target) for it in graph.edges if it.structural}
+    assert (lies, graph.mermaid[:9]) == ({("r1", "r2t0"), ("r1", "r2t1")}, "flowchart")
+    phases = await home.runs.phases(run_id)
+    assert [it.step for it in phases.phases] == ["settled", "settled"]
+    assert phases.spend.request_count == 2
     page = await talk.turns.reasoning(turn_id, variant_id, limit=1)
     assert (page.items[0].text, page.has_older) == ("Now I know.", True)
     texts = [it.text async for it in talk.turns.iter_reasoning(turn_id, variant_id)]
     assert texts == ["First I reckon.", "Now I know."]
     back = [it async for it in talk.turns.iter_reasoning(turn_id, variant_id, newest_first=True)]
     assert [it.text for it in back] == texts[::-1]
+
+
+async def in_failed_runs(home: Any, talk: Any) -> None:
+    said = await answered(talk, FAILING, tool_names=[])
+    run = said.active_variant.run_public_id
+    assert (await home.runs.fetch(run)).turn.status == "failed"
+    for again in (lambda: home.runs.retry(run), lambda: home.runs.retry_task(run, "r1")):
+        cursor = (await talk.fetch()).latest_event_cursor
+        assert (await again()).public_id == run
+        await settled(talk, cursor)
+    with pytest.raises(Conflict) as refused:
+        await home.runs.cancel(run)
+    assert refused.value.code == "run_settled"
+    for text, stop in ((WAITING, home.runs.abandon), ("[dev:slow]", home.runs.cancel)):
+        cursor = (await talk.fetch()).latest_event_cursor
+        await talk.inputs.create(text, tool_names=["spawn"], approval_mode="ask")
+        word = "attention_required" if text == WAITING else "task_status"
+        async for event in talk.feed(cursor):
+            if event.type == word:
+                break
+        stopped = await stop(event.payload["run_public_id"])
+        assert stopped.turn.status == ("failed" if text == WAITING else "canceled")
 
 
 async def around_them(home: Any, talk: Any) -> None:
@@ -316,16 +357,9 @@ async def live(talk: Any) -> None:
 # --- tests -------------------------------------------------------------------------------------
 
 
-#: What works with a server that has the routes of 3.3 that remake turns.
-REMADE = {
-    f"TurnCollection.{name}" for name in ("regenerate", "regeneration_receipt", "edit", "delete")
-}
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_every_method_does_what_it_says_and_every_route_has_one(server: Server, way: str) -> None:
     asked: set[str] = set()
-    is_remade = any(name.endswith("/regeneration") for name in served())
 
     def note(request: httpx.Request) -> None:
         asked.add(f"{request.method} {request.url.path}")
@@ -340,15 +374,15 @@ def test_every_method_does_what_it_says_and_every_route_has_one(server: Server, 
         await in_inputs(talk)
         await in_turns(talk)
         await in_runs(home, talk)
-        if is_remade:
-            await in_decks(talk)
+        await in_decks(talk)
+        await in_failed_runs(home, talk)
         await around_them(home, talk)
         await live(talk)
         return client
 
     client = use(way, journey, server.url, server.keys["member"])
     if isinstance(client, Awaited):
-        assert surface() - client.called == (set() if is_remade else REMADE)
+        assert surface() - client.called == set()
     missed = {
         name for name, pattern in served().items() if not any(pattern.fullmatch(it) for it in asked)
     }

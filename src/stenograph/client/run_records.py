@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stenograph.client.records import Record, RunnerEffects
+from stenograph.client.records import DefaultRunner, Record, RunnerEffects, UsageSummary
 from stenograph.client.turn_records import Model
 
 
@@ -63,7 +63,7 @@ class Run(Record, frozen=True, kw_only=True):
     attention: Attention | None = None
     runner_effects: RunnerEffects
     prompt_mechanism: Any = None
-    default_runner: Any = None
+    default_runner: DefaultRunner | None = None
     created_at: str
     updated_at: str
 
@@ -126,6 +126,73 @@ class Task(TaskLine, frozen=True, kw_only=True):
     input: Any = None
     output: str | None = None
     error: str | None = None
+
+
+# A run as a whole
+
+
+class Node(Record, frozen=True, kw_only=True):
+    """A task in a graph."""
+
+    task_key: str
+    kind: str
+    status: str
+    visibility: str
+    mainline: bool
+    name: str | None = None
+
+
+class Edge(Record, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
+    """An edge between two tasks, by key. `structural`: the second lies in the first; else it reads
+    what came of it."""
+
+    source: str
+    target: str
+    structural: bool
+
+
+class Graph(Record, frozen=True, kw_only=True):
+    """A run's newest tasks, hidden ones too; `mermaid` is the same as a flowchart.
+
+    `truncated`: there are older ones.
+    """
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    mermaid: str
+    truncated: bool = False
+
+
+class Phase(Record, frozen=True, kw_only=True):
+    """A mainline round with what it calls, by status.
+
+    `step`: `waiting`, `model` while it speaks, `calls` while they are made, or `settled`.
+    """
+
+    task_key: str
+    status: str
+    step: str
+    calls: Mapping[str, int]
+    started_at: str | None = None
+    completed_at: str | None = None
+
+
+class Background(Record, frozen=True, kw_only=True):
+    """A task that goes on beside the current phase."""
+
+    task_key: str
+    kind: str
+    status: str
+    name: str | None = None
+
+
+class Phases(Record, frozen=True, kw_only=True):
+    """A run's newest phases, in order; `current` is the key of the one that goes on."""
+
+    phases: tuple[Phase, ...]
+    current: str | None = None
+    background: tuple[Background, ...]
+    spend: UsageSummary
 
 
 class Approval(Record, frozen=True, kw_only=True):

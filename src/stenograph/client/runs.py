@@ -1,11 +1,13 @@
 """The runs of a workspace: how agents came to their answers."""
 
-from stenograph.client.calls import Call, given, older, one
+from stenograph.client.calls import Call, given, older, one, whole
 from stenograph.client.records import OlderPage
-from stenograph.client.run_records import Approval, Run, Task, TranscriptRound
+from stenograph.client.run_records import Approval, Graph, Phases, Run, Task, TranscriptRound
 from stenograph.client.steps import Script, older_pages
 from stenograph.client.surface import Resource, Via, iteration, operation
 from stenograph.client.turn_records import Request
+
+_run = one("run", Run)
 
 
 class RunCollection(Resource[Via]):
@@ -14,7 +16,7 @@ class RunCollection(Resource[Via]):
     @operation
     def fetch(self, run_id: str) -> Call[Run]:
         """Read a run at a glance."""
-        return Call("GET", self._path(run_id), one("run", Run))
+        return Call("GET", self._path(run_id), _run)
 
     @operation
     def transcript(
@@ -47,6 +49,16 @@ class RunCollection(Resource[Via]):
         )
 
     @operation
+    def graph(self, run_id: str) -> Call[Graph]:
+        """Read a run as a graph: tasks, what lies in what, and what reads what."""
+        return Call("GET", self._path(run_id, "graph"), whole(Graph))
+
+    @operation
+    def phases(self, run_id: str) -> Call[Phases]:
+        """Read how far a run has come, and what it spent."""
+        return Call("GET", self._path(run_id, "phases"), whole(Phases))
+
+    @operation
     def task(self, run_id: str, task_key: str) -> Call[Task]:
         """Read a task with what it was given and what came of it, whole."""
         return Call("GET", self._path(run_id, "tasks", task_key), one("task", Task))
@@ -66,6 +78,26 @@ class RunCollection(Resource[Via]):
     def deny(self, run_id: str, task_key: str, *, note: str | None = None) -> Call[Approval]:
         """Have a call not made; the agent reads the note."""
         return self._decide(run_id, task_key, "deny", note)
+
+    @operation
+    def cancel(self, run_id: str) -> Call[Run]:
+        """Stop a run, and the subagents it started; its turn is canceled."""
+        return Call("POST", self._path(run_id, "cancellation"), _run, status=202)
+
+    @operation
+    def abandon(self, run_id: str) -> Call[Run]:
+        """Give up a run that waits for a person; its turn has failed for good."""
+        return Call("POST", self._path(run_id, "abandonment"), _run)
+
+    @operation
+    def retry(self, run_id: str) -> Call[Run]:
+        """Take up a failed run of the newest turn after its last good round."""
+        return Call("POST", self._path(run_id, "retry"), _run, status=202)
+
+    @operation
+    def retry_task(self, run_id: str, task_key: str) -> Call[Run]:
+        """As `retry`, if this is the round that failed."""
+        return Call("POST", self._path(run_id, "tasks", task_key, "retry"), _run, status=202)
 
     def _decide(
         self, run_id: str, task_key: str, decision: str, note: str | None

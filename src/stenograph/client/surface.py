@@ -8,6 +8,7 @@ asynchronous generator.
 
 import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from stenograph.client.calls import Call, path
@@ -36,7 +37,11 @@ class operation(Generic[P, T]):  # noqa: N801
     """Makes a method of a function that returns a `Call`; `call` is that function."""
 
     def __init__(self, call: Callable[Concatenate[Any, P], Call[T]]) -> None:
-        self.call = call
+        @functools.wraps(call)
+        def method(on: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
+            return on._via.send(call(on, *args, **kwargs))
+
+        self.call, self._method = call, method
         self.__doc__ = call.__doc__
 
     @overload
@@ -46,21 +51,18 @@ class operation(Generic[P, T]):  # noqa: N801
     @overload
     def __get__(self, on: Resource[Async], owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, on: Any, owner: type) -> Any:
-        if on is None:
-            return self
-
-        @functools.wraps(self.call)
-        def method(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return on._via.send(self.call(on, *args, **kwargs))
-
-        return method
+        return self if on is None else MethodType(self._method, on)
 
 
 class iteration(Generic[P, T]):  # noqa: N801
     """Makes a method of a generator of steps."""
 
     def __init__(self, script: Callable[Concatenate[Any, P], Script[T]]) -> None:
-        self.script = script
+        @functools.wraps(script)
+        def method(on: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
+            return on._via.play(script(on, *args, **kwargs))
+
+        self.script, self._method = script, method
         self.__doc__ = script.__doc__
 
     @overload
@@ -70,11 +72,4 @@ class iteration(Generic[P, T]):  # noqa: N801
     @overload
     def __get__(self, on: Resource[Async], owner: type) -> Callable[P, AsyncGenerator[T, None]]: ...
     def __get__(self, on: Any, owner: type) -> Any:
-        if on is None:
-            return self
-
-        @functools.wraps(self.script)
-        def method(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return on._via.play(self.script(on, *args, **kwargs))
-
-        return method
+        return self if on is None else MethodType(self._method, on)

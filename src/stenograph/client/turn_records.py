@@ -24,9 +24,6 @@ class Speaker(Record, frozen=True, kw_only=True):
     display_name: str
 
 
-# Inputs
-
-
 class Attachment(Record, frozen=True, kw_only=True):
     """A file that came with an input; `byte_size` is of its bytes as they came."""
 
@@ -34,6 +31,9 @@ class Attachment(Record, frozen=True, kw_only=True):
     filename: str
     content_type: str
     byte_size: int
+
+
+# Inputs
 
 
 class Input(Record, frozen=True, kw_only=True):
@@ -115,7 +115,7 @@ class Variant(Record, frozen=True, kw_only=True):
     rounds: tuple[Round, ...] | None = None
     runner_effects: RunnerEffects
     memory_context: Any = None
-    attachments: tuple[Any, ...] | None = None
+    attachments: tuple[Attachment, ...] | None = None
     origin_variant_public_id: str | None = None
     details_pruned_at: str | None = None
     active: bool | None = None
