@@ -44,7 +44,7 @@ class Retries:
     longest: float = 30.0
 
     def pause(self, attempt: int, error: Error | None = None) -> float:
-        """Return the seconds to wait before the attempt with this number; the first again is 0."""
+        """Return the seconds to wait after so many attempts that failed before this one."""
         if error is not None and error.retry_after is not None:
             return error.retry_after
         wait = min(self.first * 2.0 ** min(attempt, 60), self.longest)
