@@ -226,11 +226,12 @@ def copies(tx: Tx, variant_id: int) -> list[int]:
     while fresh:
         rows = tx.rows(
             "SELECT v.id FROM variants o JOIN turns ot ON ot.id = o.turn_id"
-            " JOIN ancestries a ON a.ancestor_id = ot.conversation_id AND a.depth = 1"
+            " JOIN ancestries a ON a.ancestor_id = ot.conversation_id"
             " JOIN turns t ON t.conversation_id = a.conversation_id"
             "  AND t.position = a.boundary_position + 1"
             " JOIN variants v ON v.turn_id = t.id AND v.origin_variant_id = o.id"
-            " JOIN variant_details d ON d.variant_id = v.id"
+            " JOIN variant_details d ON d.variant_id = v.id AND (d.reasoning IS NOT NULL"
+            "  OR d.preface IS NOT NULL OR d.reasoning_trace IS NOT NULL)"
             f" WHERE {among('o.id', fresh)}"
         )
         fresh = [row[0] for row in rows]
