@@ -41,7 +41,7 @@ def _lines(graph: Graph, cover: Callable[[str], str]) -> Iterator[str]:
 
 
 def _label(node: Node, cover: Callable[[str], str]) -> str:
-    name = "" if node.name is None else f" {_cut(cover(node.name))}"
+    name = f" {_cut(cover(node.name))}" if node.name else ""
     return escape(f"{node.key}{name}: {public_status(node.status)}")
 
 
