@@ -221,14 +221,17 @@ def take_in(api: Api, secrets: list[str]) -> None:
 
 
 #: What has no text of a run: nothing to be read, or only names, ids and words of this server.
-NOTHING_THERE = {"media/{name}", "{variant}/request", "{task_key}/request"}
+NOTHING_THERE = {
+    "media/{name}", "{variant}/request", "{task_key}/request",
+    "{conversation}/regeneration_receipt",
+}  # fmt: skip
 NO_TEXT_OF_RUNS = {
     "v3/self", "v3/deployment", "{orgId}/reasons", "reasons/{reasonId}", "{reasonId}/messages",
     "{orgId}/secrets", "v1/workspaces", "workspaces/{workspace}", "{conversation}/events",
     "{conversation}/inputs", "{input}/materialization", "attachments/{attachment}",
     "conversations/archived",
     "{orgId}/mcp-servers", "mcp-servers/{mcpServerId}", "{orgId}/provider-credentials",
-    "{orgId}/devices", "devices/{deviceId}", "{orgId}/machines",
+    "{orgId}/devices", "devices/{deviceId}", "{orgId}/machines", "{run}/phases",
 }  # fmt: skip
 
 

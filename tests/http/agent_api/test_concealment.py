@@ -18,9 +18,22 @@ BODIES = {
     "createInput": {"input": {"kind": "message", "text": "x"}},
     "setTurnViewState": {"turn": {"visibility": "hidden"}},
     "setVariantViewState": {"variant": {"concealed": True}},
+    "editTurn": {"edit": {"text": "x"}},
+    "regenerateTurn": {"regeneration": {}},
+}
+#: What the state of the scene refuses even to those with full access.
+REFUSED = {
+    "setVariantViewState": "variant_active",
+    "deleteTurn": "apex_only",
+    "editTurn": "branch_required",
+    "regenerateTurn": "branch_required",
+    "cancelRun": "run_settled",
+    "abandonRun": "run_settled",
+    "retryRun": "run_settled",
+    "retryRunTask": "run_settled",
 }
 #: What needs more than `read`.
-WRITES = {"createInput", "setTurnViewState", "setVariantViewState", "activateVariant"}
+WRITES = {"createInput", "setTurnViewState", "activateVariant", *REFUSED}
 #: Written out, so that a route of another hand does not fall under a rule that it need not keep.
 KNOWN = {
     "getWorkspace", "listWorkspacePrincipals", "listConversations", "listArchivedConversations",
@@ -28,7 +41,7 @@ KNOWN = {
     "listInputs", "createInput", "getInputMaterialization", "listTurns", "getTurn",
     "setTurnViewState", "listVariants", "setVariantViewState", "activateVariant",
     "getVariantRequest", "getVariantReasoning", "getRun", "getRunTranscript", "getRunTask",
-    "getRunTaskRequest",
+    "getRunTaskRequest", "getRunGraph", "getRunPhases", *REFUSED,
 }  # fmt: skip
 ROUTES = [route for route in server.families()["agent"][1] if route.id in KNOWN]
 #: Routes beneath a run lie in a conversation too, though their path does not say so.
@@ -155,9 +168,9 @@ def test_level_read_reads_and_writes_nothing(api, scene):
 def test_full_standing_reaches_every_route(api, scene):
     for route in IN_CONVERSATION:
         answer = ask(api, route, scene.path(route), "member")
-        if route.id == "setVariantViewState":
-            assert answer.status_code == 409
-            assert answer.json()["error"]["code"] == "variant_active"
+        if route.id in REFUSED:
+            assert answer.status_code == 409, route.id
+            assert answer.json()["error"]["code"] == REFUSED[route.id]
         else:
             assert answer.status_code in (200, 202), route.id
 
@@ -165,11 +178,12 @@ def test_full_standing_reaches_every_route(api, scene):
 def test_a_concealed_turn_takes_everything_beneath_it_along(api, scene):
     turn = scene.where.path + "/turns/" + scene.ids["turn"]
     assert api.patch(turn, json={"turn": {"concealed": True}}).status_code == 200
-    (change,) = [route for route in IN_TURN if route.id == "setTurnViewState"]
-    hidden(api, scene, "member", [route for route in IN_TURN if route is not change])
+    # Who may change it may bring it back, or delete it for good.
+    changes = [route for route in IN_TURN if route.id in ("setTurnViewState", "deleteTurn")]
+    hidden(api, scene, "member", [route for route in IN_TURN if route not in changes])
     hidden(api, scene, "member:agent", IN_TURN)
-    # Who may change it may bring it back.
-    assert ask(api, change, scene.path(change), "member").status_code == 200
+    answers = [ask(api, it, scene.path(it), "member").status_code for it in changes]
+    assert sorted(answers) == [200, 409]
 
 
 def test_a_concealed_variant_takes_its_run_along(api, database, scene):

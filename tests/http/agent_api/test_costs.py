@@ -70,6 +70,26 @@ def test_lists_and_events_run_the_same_statements(asked, database, where):
         assert len(asked(path, limit=2)) == len(asked(path, limit=25)) <= 5
 
 
+def test_a_run_as_a_whole_takes_the_same_statements_however_long(asked, database, where):
+    short = story.rounds(database, where, ["thought"] * 2)
+    long = story.rounds(database, where, ["thought"] * 25)
+    for path in ("", "/graph", "/phases"):
+        few, many = asked(where.run(short) + path), asked(where.run(long) + path)
+        assert len(few) == len(many) <= 10, path
+
+
+def test_a_deck_takes_the_same_statements_however_many_candidates(asked, database, where):
+    said = story.rounds(database, where, ["a"])
+    few = asked(where.turn(said) + "/variants")
+
+    def more(tx):
+        for _ in range(23):
+            variant.add(tx, said.turn, source="edit", status="completed", content="x")
+
+    database.write(more)
+    assert len(asked(where.turn(said) + "/variants")) == len(few) <= 8
+
+
 def big_run(database, where, tasks):
     """A run of so many model tasks, each with two calls, inserted as an importer does."""
 
@@ -117,6 +137,8 @@ def test_100_tasks_and_5000_tasks_cost_the_same_statements(asked, api, database,
         (where.reasoning(small), large_place.reasoning(large)),
         (where.run(small), large_place.run(large)),
         (where.run(small) + "/transcript", large_place.run(large) + "/transcript"),
+        (where.run(small) + "/graph", large_place.run(large) + "/graph"),
+        (where.run(small) + "/phases", large_place.run(large) + "/phases"),
         (where.run(small) + "/tasks/r5", large_place.run(large) + "/tasks/r1500"),
         (where.path + "/turns", large_place.path + "/turns"),
     ):
@@ -124,6 +146,8 @@ def test_100_tasks_and_5000_tasks_cost_the_same_statements(asked, api, database,
     (listed,) = api.get(large_place.path + "/turns").json()["turns"]
     assert len(listed["active_variant"]["rounds"]) == 24
     assert len(api.get(large_place.run(large)).json()["run"]["tasks"]) == 200
+    assert len(api.get(large_place.run(large) + "/graph").json()["nodes"]) == 2_000
+    assert len(api.get(large_place.run(large) + "/phases").json()["phases"]) == 200
 
 
 def plan(sqlite_database, sql, **values):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import story
 from people import make_org
-from stenograph.conversations import turn
+from stenograph.conversations import side, turn
 from stenograph.errors import ConflictError, ForbiddenError, NotFoundError
 from stenograph.retention import erasing
 from stenograph.retention.integrity import check
@@ -38,6 +38,7 @@ class Seen:
     own: set[str]
     looks: dict[str, Look] = field(default_factory=dict)
     pinned: set[str] = field(default_factory=set)
+    side: bool = False
 
 
 ACTS = st.one_of(
@@ -49,6 +50,7 @@ ACTS = st.one_of(
         st.none() | st.booleans(),
     ),
     st.tuples(st.just("fork"), st.integers(0, 9), st.integers(0, TURNS)),
+    st.tuples(st.just("beside"), st.integers(0, 9)),
     st.tuples(st.just("say"), st.integers(0, 9)),
     st.tuples(st.just("delete"), st.integers(0, 9), st.integers(0, TURNS + 3)),
 )
@@ -90,8 +92,31 @@ def look(database, seen, number, visibility, concealed):
         now.concealed = now.concealed if concealed is None else concealed
 
 
+def beside(database, worlds, seen):
+    """Talk beside a conversation: all its turns are inherited, and nothing is adopted."""
+    if seen.side:
+        return
+    made = database.write(
+        lambda tx: side.create(
+            tx,
+            seen.where.caller,
+            seen.where.workspace,
+            seen.where.conversation,
+            running=None,
+            snapshot=None,
+        )
+    )
+    where = story.Place(seen.where.caller, seen.where.workspace, made)
+    looks = {it.public_id: replace(seen.looks[it.public_id]) for it in seen.turns}
+    worlds.append(Seen(where, [*seen.turns], set(), looks, side=True))
+    for other in worlds:
+        other.pinned |= looks.keys() & other.own
+
+
 def fork(database, worlds, seen, number):
-    if number >= len(seen.turns) or seen.looks[seen.turns[number].public_id].concealed:
+    if seen.side or number >= len(seen.turns):
+        return
+    if seen.looks[seen.turns[number].public_id].concealed:
         return
     point = seen.turns[number]
     made = story.forked(database, seen.where, point)
@@ -185,6 +210,8 @@ def test_a_view_is_each_conversations_own(request, engine):
                     look(database, seen, *rest)
                 case "fork":
                     fork(database, worlds, seen, *rest)
+                case "beside":
+                    beside(database, worlds, seen)
                 case "say":
                     say(database, seen)
                 case "delete":
