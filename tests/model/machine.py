@@ -24,6 +24,7 @@ PEOPLE = st.sampled_from(["owner", "member"])
 LEVELS = st.sampled_from(["full", "full", "full", "read", "none"])
 VISIBILITIES = st.sampled_from(["visible", "excluded_from_context", "hidden"])
 Who: TypeAlias = tuple[str, Conversation]
+ONE_IN_EIGHT = st.sampled_from([False] * 7 + [True])
 #: A word that every text holds; no stemmer knows it.
 WORD = "zyxq"
 
@@ -33,11 +34,18 @@ def has_choice(turn: Turn) -> bool:
 
 
 def is_newest(turn: Turn) -> bool:
-    return turn.owner.own[-1] is turn
+    return turn.owner.own[-1] is turn and not any(turn.working)
 
 
 def was_asked(turn: Turn) -> bool:
     return is_newest(turn) and turn.active.prompt is not None
+
+
+def some(having: Callable[[Turn], Any]) -> Callable[[Any], Callable[..., Any]]:
+    """A rule for when there is such a turn in a conversation that is there."""
+    return precondition(
+        lambda self: any(having(turn) for where in self.living() for turn in where.own)
+    )
 
 
 class Machine(RuleBasedStateMachine):
@@ -65,13 +73,16 @@ class Machine(RuleBasedStateMachine):
         self.count += 1
         return f"{WORD} {self.count}"
 
+    def living(self) -> list[Conversation]:
+        return [it for it in self.world.conversations if it.deleted_at is None]
+
     def pick(self, data: Any, having: Callable[[Conversation], Any] = bool) -> Who:
         """A conversation, and somebody who often may do something there; one in eight is any."""
-        every = self.world.conversations
-        fit = [it for it in every if it.deleted_at is None and having(it)]
-        fit = fit if data.draw(st.integers(0, 7)) else every
-        where = data.draw(st.sampled_from(fit or every), "conversation")
-        people = [where.creator, where.creator, "owner", "member"]
+        fit = [it for it in self.living() if having(it)]
+        if data.draw(ONE_IN_EIGHT):
+            fit = self.world.conversations
+        where = data.draw(st.sampled_from(fit or self.world.conversations), "conversation")
+        people = [where.creator] * 4 + ["owner", "member"]
         return data.draw(st.sampled_from(people), "person"), where
 
     def pick_turn(
@@ -80,7 +91,9 @@ class Machine(RuleBasedStateMachine):
         """A turn of a conversation; one in eight is looked for where it may not be."""
         every = [turn for it in self.world.conversations for turn in it.own]
         person, where = self.pick(data, lambda it: any(map(having, it.turns)))
-        near = [it for it in where.turns if having(it)] if data.draw(st.integers(0, 7)) else every
+        near = [it for it in where.turns if having(it)]
+        if data.draw(ONE_IN_EIGHT):
+            near = every
         return person, where, data.draw(st.sampled_from(near or every), "turn")
 
     def pick_candidate(
@@ -151,7 +164,7 @@ class Machine(RuleBasedStateMachine):
             self.tell("owner", where, kind, "user", tools=True, steer=False)
         self.answer(data)
 
-    @precondition(lambda self: len(self.world.conversations) < 8)
+    @precondition(lambda self: len(self.living()) < 3)
     @rule(person=PEOPLE, default=LEVELS)
     def create(self, person: str, default: str) -> None:
         self.act(
@@ -184,7 +197,7 @@ class Machine(RuleBasedStateMachine):
     def archive(self, data: Any) -> None:
         """Put one into the archive, or take it out again."""
         person, where = self.pick(data)
-        archived = where.archived == (data.draw(st.integers(0, 7)) == 0)
+        archived = where.archived == data.draw(ONE_IN_EIGHT)
         self.act(
             lambda: self.world.archive(person, where, archived),
             where,
@@ -193,7 +206,7 @@ class Machine(RuleBasedStateMachine):
             f"{self.readings.path(where)}/{'archive' if archived else 'unarchive'}",
         )
 
-    @precondition(lambda self: sum(not it.deleted_at for it in self.world.conversations) > 2)
+    @precondition(lambda self: len(self.living()) > 2)
     @rule(data=st.data())
     def delete(self, data: Any) -> None:
         person, where = self.pick(data)
@@ -205,7 +218,7 @@ class Machine(RuleBasedStateMachine):
             self.readings.path(where),
         )
 
-    @precondition(lambda self: self.has_turns() and len(self.world.conversations) < 8)
+    @precondition(lambda self: self.has_turns() and len(self.living()) < 7)
     @rule(data=st.data(), named=st.booleans())
     def fork(self, data: Any, named: bool) -> None:
         person, where, turn, candidate = self.pick_candidate(data)
@@ -222,7 +235,7 @@ class Machine(RuleBasedStateMachine):
             },
         )
 
-    @precondition(lambda self: len(self.world.conversations) < 8)
+    @precondition(lambda self: sum(it.side for it in self.living()) < 2)
     @rule(data=st.data())
     def side(self, data: Any) -> None:
         person, where = self.pick(data, lambda it: not it.side)
@@ -399,7 +412,7 @@ class Machine(RuleBasedStateMachine):
             turn=given,
         )
 
-    @precondition(has_turns)
+    @some(has_choice)
     @rule(data=st.data(), concealed=st.booleans())
     def conceal(self, data: Any, concealed: bool) -> None:
         person, where, turn, candidate = self.pick_candidate(data, has_choice)
@@ -412,7 +425,7 @@ class Machine(RuleBasedStateMachine):
             variant={"concealed": concealed},
         )
 
-    @precondition(has_turns)
+    @some(has_choice)
     @rule(data=st.data())
     def activate(self, data: Any) -> None:
         person, where, turn, candidate = self.pick_candidate(data, has_choice)
@@ -424,7 +437,7 @@ class Machine(RuleBasedStateMachine):
             f"{self.readings.variant(where, turn, candidate)}/activation",
         )
 
-    @precondition(has_turns)
+    @some(is_newest)
     @rule(data=st.data())
     def edit(self, data: Any) -> None:
         person, where, turn = self.pick_turn(data, is_newest)
@@ -438,7 +451,7 @@ class Machine(RuleBasedStateMachine):
             edit={"text": text},
         )
 
-    @precondition(has_turns)
+    @some(was_asked)
     @rule(data=st.data())
     def regenerate(self, data: Any) -> None:
         person, where, turn = self.pick_turn(data, was_asked)
@@ -451,7 +464,7 @@ class Machine(RuleBasedStateMachine):
             regeneration={},
         )
 
-    @precondition(has_turns)
+    @some(is_newest)
     @rule(data=st.data())
     def erase(self, data: Any) -> None:
         person, where, turn = self.pick_turn(data, is_newest)

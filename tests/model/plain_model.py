@@ -523,7 +523,6 @@ class World:
         if candidate.concealed and not own:
             raise Refused(*NOT_FOUND)
         self.mine(person, where, turn)
-        self.open(where)
         if concealed and turn.active is candidate:
             raise Refused(409, "variant_active")
         if concealed and not candidate.settled:

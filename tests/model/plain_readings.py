@@ -68,20 +68,19 @@ def _is_told(where: Conversation, step: Step) -> bool:
 
 
 def _said(steps: list[Step]) -> Iterator[tuple[str, str]]:
-    """Of a pruned candidate the answer is left, where its last step was."""
+    """Of a pruned candidate the answer is left, where its last model call was."""
     for index, step in enumerate(steps):
-        it, later = step.candidate, steps[index + 1 :]
-        opened = it.content if step.turn.kind == "message" else it.prompt
+        it = step.candidate
         if step.part in ("prompt", "system"):
+            opened = it.content if step.turn.kind == "message" else it.prompt
             yield ("user" if step.part == "prompt" else "system"), opened or ""
         elif step.part == "steer":
             yield "user", step.text or ""
-        elif step.done and not it.pruned:
+        elif it.pruned:
+            later = [s for s in steps[index + 1 :] if s.candidate is it and s.part == "agent"]
+            yield from () if later else [("agent", it.content or "")]
+        elif step.done:
             yield "agent", (it.content if step.text is None else step.text) or ""
-        if it.pruned and not any(other.candidate is it for other in later):
-            own = [other for other in steps if other.candidate is it]
-            if any(other.part == "agent" for other in own):
-                yield "agent", it.content or ""
 
 
 def fields(turn: Turn) -> dict[str, str]:

@@ -80,15 +80,16 @@ def cancel(tx: Tx, turn: Row, reason: str, at: int) -> None:
 
 
 def unheard(tx: Tx, conversation_id: int) -> list[Row]:
-    """Return inputs that became turns behind the newest step: (turn, candidate, position, kind,
-    role, content, time), in order."""
+    """Return inputs that became turns behind the last one with a step, in order: (turn, candidate,
+    position, kind, role, content, time)."""
     return tx.rows(
         "SELECT t.id, v.id, t.position, t.kind, t.role, v.content, t.created_at"
         " FROM turns t JOIN variants v ON v.id = t.active_variant_id"
         " WHERE t.conversation_id = :id AND t.kind IN ('message', 'direct_reply')"
         " AND t.input_id IS NOT NULL AND t.position > coalesce("
-        "  (SELECT q.position FROM steps s JOIN turns q ON q.id = s.turn_id"
-        "   WHERE s.conversation_id = :id ORDER BY s.position DESC LIMIT 1), -1)"
+        "  (SELECT q.position FROM turns q WHERE q.conversation_id = :id"
+        "   AND EXISTS (SELECT 1 FROM steps s WHERE s.turn_id = q.id)"
+        "   ORDER BY q.position DESC LIMIT 1), -1)"
         " ORDER BY t.position",
         id=conversation_id,
     )

@@ -156,31 +156,20 @@ def _subagents(work: _Export, conversation_id: int, totals: Totals, depth: int) 
     yield b"]"
 
 
-@dataclass(slots=True)
-class _Pruned:
-    """A turn whose detail is gone: its answer goes out where its last step was."""
-
-    variant_id: int | None = None
-    answer: str | None = None
-    at: int | None = None
-
-
 def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[list[Step]]:
     """Return the steps in order, chunk by chunk."""
     tx = work.tx
     for conversation_id, boundary in store.segments(tx, facts.conversation_id):
         copied = boundary is not None
-        pruned = _Pruned()
         for chunk in store.steps(tx, facts.conversation_id, conversation_id, boundary):
             steps: list[Step] = []
             for row in chunk.steps:
                 turn = chunk.turns[row.turn_id] if row.turn_id is not None else None
-                if row.variant_id != pruned.variant_id:
-                    _answer(steps, pruned, totals, copied)
                 if turn and turn.pruned_at is not None and row.part in ("agent", "system"):
-                    if pruned.variant_id != row.variant_id:
+                    if row.position == turn.last_step:
                         work.pruned_turns += 1
-                    pruned = _Pruned(row.variant_id, turn.content, row.occurred_at)
+                        totals.steps += 1
+                        steps.append(_answer(totals.steps, turn, row.occurred_at, copied))
                     continue
                 if row.part == "system" and row.text is None:
                     continue  # of no turn, and emptied with the session's last details
@@ -197,9 +186,6 @@ def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[list[
                     step.metrics = None
                 steps.append(step)
             yield steps
-        steps = []
-        _answer(steps, pruned, totals, copied)
-        yield steps
     yield _remaining(work, facts, totals)
 
 
@@ -215,16 +201,13 @@ def _remaining(work: _Export, facts: SessionFacts, totals: Totals) -> list[Step]
     return steps
 
 
-def _answer(steps: list[Step], pruned: _Pruned, totals: Totals, copied: bool) -> None:
-    if pruned.variant_id is None:
-        return
-    pruned.variant_id = None
-    totals.steps += 1
-    step = join(totals.steps, "agent", _text_columns(pruned.answer or "", pruned.at))
+def _answer(number: int, turn: TurnRow, at: int | None, copied: bool) -> Step:
+    """What is left of a turn whose detail is gone: its answer, where its last step was."""
+    step = join(number, "agent", _text_columns(turn.content or "", at))
     step.is_copied_context = True if copied else None
     step.model_name = None
     step.extra = {"stenograph": {"details_pruned": True}}
-    steps.append(step)
+    return step
 
 
 def _text_columns(text: str, at: int | None) -> StepColumns:

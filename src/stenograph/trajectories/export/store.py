@@ -142,7 +142,8 @@ class StepRow(Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """What a turn says of its steps: which candidate is shown, and its prompt and answer."""
+    """What a turn says of its steps: which candidate is shown, its prompt and answer, and, once its
+    detail is gone, the place of the last of its steps that a model took."""
 
     id: int
     variant_id: int | None
@@ -151,6 +152,7 @@ class TurnRow:
     prompt: str | None
     content: str | None
     pruned_at: int | None
+    last_step: int | None
 
 
 @dataclass(slots=True)
@@ -198,7 +200,10 @@ def _turns(tx: Tx, viewer: int, turn_ids: set[int]) -> dict[int, TurnRow]:
         for row in tx.rows(
             "SELECT t.id, t.active_variant_id, t.position,"
             " CASE WHEN t.conversation_id = :viewer THEN t.deleted_at ELSE o.deleted_at END,"
-            " v.prompt, v.content, coalesce(r.details_pruned_at, v.details_pruned_at)"
+            " v.prompt, v.content, coalesce(r.details_pruned_at, v.details_pruned_at),"
+            " CASE WHEN r.details_pruned_at IS NOT NULL OR v.details_pruned_at IS NOT NULL THEN"
+            "  (SELECT max(s.position) FROM steps s WHERE s.variant_id = v.id"
+            "   AND s.part IN ('agent', 'system')) END"
             " FROM turns t LEFT JOIN variants v ON v.id = t.active_variant_id"
             " LEFT JOIN runs r ON r.variant_id = t.active_variant_id"
             " LEFT JOIN turn_overrides o ON o.turn_id = t.id AND o.conversation_id = :viewer"

@@ -1,0 +1,65 @@
+"""A turn that is answered anew while newer ones come: nothing is told twice."""
+
+import pytest
+
+import story
+from model import answering
+from serving import Api
+from stenograph.retention.prune import prune
+from stenograph.sessions import conversing
+
+
+@pytest.fixture
+def where(database, org):
+    made = story.place(database, org.owner)
+    database.write(lambda tx: conversing.begin(tx, org.owner, made.conversation.id))
+    return made
+
+
+def post(api, path, **body):
+    answer = api.post(path, json=body, headers={"Idempotency-Key": f"{path[-12:]}{body}"})
+    assert answer.status_code < 300, answer.text
+    return answer.json()
+
+
+def say(api, where, text, kind="message", **more):
+    post(api, f"{where.path}/inputs", input={"kind": kind, "text": text, **more})
+
+
+def answered_anew(api, database, where):
+    """Ask a question that a run answers at once, and for another answer; returns its candidate."""
+    say(api, where, "Why?", "direct_reply", tool_names=[])
+    (asked,) = api.get(f"{where.path}/turns").json()["turns"]
+    first = asked["active_variant"]["public_id"]
+    answering.hear(database, first, answering.ask(database, first), "Because.", "", 0)
+    path = f"{where.path}/turns/{asked['public_id']}/regeneration"
+    return post(api, path, regeneration={})["variant"]["public_id"]
+
+
+def messages(api, where):
+    path = f"{Api.v3}/sessions/{where.conversation.public_id}/conversation"
+    return [it["content"] for it in api.get(path).json()["items"]]
+
+
+def test_messages_that_come_meanwhile_are_in_the_feed_once(api, database, where):
+    candidate = answered_anew(api, database, where)
+    say(api, where, "one")
+    asked = answering.ask(database, candidate)
+    say(api, where, "two")
+    answering.hear(database, candidate, asked, "For this.", "", 0)
+    say(api, where, "three")
+    assert messages(api, where) == ["Why?", "one", "two", "For this.", "three"]
+
+
+def test_of_a_pruned_answer_given_meanwhile_one_step_is_left(api, database, where):
+    candidate = answered_anew(api, database, where)
+    answering.hear(database, candidate, answering.ask(database, candidate), "I look.", "", 1)
+    say(api, where, "Go on")
+    answering.call(database, candidate)
+    answering.hear(database, candidate, answering.ask(database, candidate), "For this.", "", 0)
+    prune(database, 0, rewrite=False)
+    path = f"{Api.v3}/sessions/{where.conversation.public_id}/trajectory"
+    document = api.get(path).json()
+    told = [(step["source"], step["message"]) for step in document["steps"]]
+    assert told == [("user", "Why?"), ("user", "Go on"), ("agent", "For this.")]
+    assert document["extra"]["fidelity"]["pruned_turns"] == 1
