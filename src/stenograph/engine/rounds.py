@@ -243,6 +243,9 @@ def hear(
     work = hold(tx, candidate)
     if work is None:
         return None
+    if work.settled:
+        _bill_late(tx, work, made, _usage(response.usage, response.cost_usd))
+        return None
     kept = keep(tx, work, made, response, {"attempts": len(_tried(tx, work, due))})
     if kept is None:
         return None
@@ -268,7 +271,7 @@ def keep(
     """
     usage = _usage(response.usage, response.cost_usd)
     if work.settled or store.invocation_status(tx, made.id) != "running":
-        _bill_late(tx, made, usage)
+        _bill_late(tx, work, made, usage)
         return None
     text, reasoning = storable(response.text), storable(response.reasoning) or None
     trace = None if response.reasoning_trace is None else storable(response.reasoning_trace)
@@ -346,8 +349,8 @@ def miss(
         usage = _usage(failure.usage, failure.cost_usd)
     elif failure.kind not in _UNBILLED:
         usage = _usage(Counted(), cost_usd(_id(made.model), Counted()))
-    if store.invocation_status(tx, made.id) != "running":
-        _bill_late(tx, made, usage)
+    if _is_forgotten(work) or store.invocation_status(tx, made.id) != "running":
+        _bill_late(tx, work, made, usage)
         return
     invocations.settle(tx, made, "timed_out" if at_deadline else "failed", usage=usage)
     kept = Failure(failure.kind, storable(failure.message), failure.retry_after)
@@ -366,18 +369,29 @@ def hang_up(tx: Tx, candidate: str, made: Invocation) -> None:
     if work is None:
         return
     usage = _usage(Counted(), cost_usd(_id(made.model), Counted()))
-    if store.invocation_status(tx, made.id) != "running":
-        _bill_late(tx, made, usage)
+    if _is_forgotten(work) or store.invocation_status(tx, made.id) != "running":
+        _bill_late(tx, work, made, usage)
         return
     invocations.settle(tx, made, "canceled", usage=usage)
     store.note_invocation(tx, made.id, llm_call_count=1, rest=None)
 
 
-def _bill_late(tx: Tx, made: Invocation, usage: Usage | None) -> None:
+def _bill_late(tx: Tx, work: Work, made: Invocation, usage: Usage | None) -> None:
     """Account for a model call whose end somebody else wrote."""
+    if _is_forgotten(work):
+        if usage is not None:
+            invocations.charge(tx, made, usage, forgotten=True)
+        return
     if usage is not None and not store.is_billed(tx, made.id):
         invocations.charge(tx, made, usage)
     store.note_invocation(tx, made.id, llm_call_count=0 if usage is None else 1, rest=None)
+
+
+def _is_forgotten(work: Work) -> bool:
+    """Tell whether retention has taken a candidate's model calls; their row ids may be others'."""
+    run = work.run
+    pruned_at = work.variant.details_pruned_at or (None if run is None else run.details_pruned_at)
+    return pruned_at is not None
 
 
 def give_up(tx: Tx, candidate: str, due: Round, reason: str, message: str) -> None:

@@ -135,16 +135,16 @@ def regenerate(
 
 
 def cancel(tx: Tx, conversation: Conversation, turn_id: str) -> Turn:
-    """Stop what answers a turn; one that has its end stays as it is.
+    """Stop what answers a turn, concealed or not; one that has its end stays as it is.
 
     Raises `NotFoundError`, `ForbiddenError`.
     """
-    turn = turns.find(tx, conversation, turn_id)
+    turn = turns.find(tx, conversation, turn_id, concealed=True)
     variants.require_own(conversation, turn)
     conversations.lock(tx, conversation.id)
     for candidate in variants.deck(tx, turn):
         ending.cancel(tx, candidate.public_id)
-    return turns.find(tx, conversation, turn_id)
+    return turns.find(tx, conversation, turn_id, concealed=True)
 
 
 def require_here(tx: Tx, conversation: Conversation) -> bool:

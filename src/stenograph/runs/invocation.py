@@ -123,15 +123,18 @@ def settle(
         charge(tx, invocation, usage)
 
 
-def charge(tx: Tx, invocation: Invocation, usage: Usage) -> None:
-    """Write the receipt of a model call, once; its end may have been written before."""
+def charge(tx: Tx, invocation: Invocation, usage: Usage, *, forgotten: bool = False) -> None:
+    """Write the receipt of a model call, once; its end may have been written before.
+
+    `forgotten`: retention has taken the call, so that nothing names it.
+    """
     counts = asdict(usage)
     store.add_receipt(
         tx,
         conversation_id=invocation.conversation_id,
         run_id=invocation.run_id,
         variant_id=invocation.variant_id,
-        invocation_id=invocation.id,
+        invocation_id=None if forgotten else invocation.id,
         provider_id=invocation.model.provider_id,
         model_ref=invocation.model.model_ref,
         occurred_at=now(),
@@ -145,7 +148,7 @@ def charge(tx: Tx, invocation: Invocation, usage: Usage) -> None:
             invocation.turn_id,
             invocation.variant_id,
             invocation.run_id,
-            invocation.task_id,
+            None if forgotten else invocation.task_id,
             payload={name: count for name, count in counts.items() if count is not None},
         ),
     )

@@ -5,6 +5,7 @@ import pytest
 import story
 from model import answering
 from serving import Api
+from stenograph.retention import integrity
 from stenograph.retention.prune import prune
 from stenograph.sessions import conversing
 
@@ -63,3 +64,27 @@ def test_of_a_pruned_answer_given_meanwhile_one_step_is_left(api, database, wher
     told = [(step["source"], step["message"]) for step in document["steps"]]
     assert told == [("user", "Why?"), ("user", "Go on"), ("agent", "For this.")]
     assert document["extra"]["fidelity"]["pruned_turns"] == 1
+
+
+def test_a_concealed_turn_that_is_answered_anew_is_stopped(api, database, where):
+    answered_anew(api, database, where)
+    say(api, where, "one")
+    turn = api.get(f"{where.path}/turns").json()["turns"][0]["public_id"]
+    api.patch(f"{where.path}/turns/{turn}", json={"turn": {"concealed": True}})
+    post(api, f"{where.path}/cancellation")
+    api.patch(f"{where.path}/turns/{turn}", json={"turn": {"concealed": False}})
+    deck = api.get(f"{where.path}/turns/{turn}/variants").json()["variants"]
+    assert [it["status"] for it in deck] == ["completed", "canceled"]
+
+
+def test_an_answer_that_comes_after_the_prune_is_billed_and_names_nothing(api, database, where):
+    say(api, where, "Why?", "direct_reply", tool_names=[])
+    (asked,) = api.get(f"{where.path}/turns").json()["turns"]
+    candidate = asked["active_variant"]["public_id"]
+    call = answering.ask(database, candidate)
+    post(api, f"{where.path}/cancellation")
+    prune(database, 0, rewrite=False)
+    answering.hear(database, candidate, call, "Too late.", "", 0)
+    usage = api.get(where.path).json()["conversation"]["usage_summary"]
+    assert usage["request_count"] == 1
+    assert integrity.check(database) == []
