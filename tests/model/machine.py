@@ -24,6 +24,8 @@ PEOPLE = st.sampled_from(["owner", "member"])
 LEVELS = st.sampled_from(["full", "full", "full", "read", "none"])
 VISIBILITIES = st.sampled_from(["visible", "excluded_from_context", "hidden"])
 Who: TypeAlias = tuple[str, Conversation]
+#: After how many steps everything is read.
+EVERY = 8
 ONE_IN_EIGHT = st.sampled_from([False] * 7 + [True])
 #: A word that every text holds; no stemmer knows it.
 WORD = "zyxq"
@@ -51,9 +53,9 @@ def some(having: Callable[[Turn], Any]) -> Callable[[Any], Callable[..., Any]]:
 class Machine(RuleBasedStateMachine):
     """Each rule asks the API and the model the same, and compares what both answer."""
 
-    def __init__(self, api: Api, time: SimpleNamespace, every: int = 8) -> None:
+    def __init__(self, api: Api, time: SimpleNamespace) -> None:
         super().__init__()
-        self.api, self.time, self.every = api, time, every
+        self.api, self.time = api, time
         self.world = World(clock.now())
         self.asked: dict[Candidate, Asked] = {}
         self.count = self.steps = 0
@@ -148,7 +150,7 @@ class Machine(RuleBasedStateMachine):
         if where is not None and where in self.world.conversations:
             self.readings.quick(where)
         self.steps += 1
-        if self.steps % self.every == 0:
+        if self.steps % EVERY == 0:
             self.agree()
         self.sound = True
 
@@ -499,5 +501,9 @@ class Machine(RuleBasedStateMachine):
         assert integrity.check(self.api.database) == []
 
     def teardown(self) -> None:
-        if self.sound:
-            self.agree()
+        try:
+            if self.sound:
+                self.agree()
+        finally:
+            self.api.close()
+            self.api.database.close()

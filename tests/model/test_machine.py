@@ -1,6 +1,7 @@
 """Whatever is done to conversations in whatever order, every reading agrees with a plain model."""
 
 import os
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -14,35 +15,51 @@ from serving import Api
 from stenograph import clock
 from stenograph.storage import location
 
-EXHAUSTIVE = bool(os.environ.get("STENO_EXHAUSTIVE"))
+#: Examples and steps of each: in every run, and when asked to look longer.
+USUAL = {"sqlite": (40, 30), "postgres": (6, 20)}
+EXHAUSTIVE = {"sqlite": (200, 50), "postgres": (60, 40)}
 
 
-@pytest.mark.parametrize(
-    ("engine", "examples", "steps"),
-    [("sqlite", 200, 50), ("postgres", 40, 40)] if EXHAUSTIVE
-    else [("sqlite", 25, 25), ("postgres", 6, 20)],
-)  # fmt: skip
-def test_every_reading_agrees_with_the_plain_model(
-    request, monkeypatch, tmp_path, sealer, engine, examples, steps
-):
-    database = location.connect(request.getfixturevalue(f"{engine}_location"))
-    api = Api(database, make_org(database), unlimited(tmp_path / "data"), sealer)
+@pytest.fixture
+def empty(request, tmp_path, sqlite_template):
+    """Make an empty database of an engine, again and again."""
+
+    def sqlite(number):
+        folder = tmp_path / str(number)
+        folder.mkdir(mode=0o700)
+        place = location.locate(folder, None)
+        place.path.write_bytes(sqlite_template.read_bytes())
+        return place
+
+    def postgres(number):
+        place, cleaner, emptying = request.getfixturevalue("migrated_postgres")
+        cleaner.execute(emptying)
+        return place
+
+    numbers, makers = count(), {"sqlite": sqlite, "postgres": postgres}
+    return lambda engine: location.connect(makers[engine](next(numbers)))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_every_reading_agrees_with_the_plain_model(monkeypatch, tmp_path, empty, sealer, engine):
     time = SimpleNamespace(at=clock.now())
     time.time_ns = lambda: time.at * 1_000
     monkeypatch.setattr(clock, "time", time)
-    try:
-        run_state_machine_as_test(
-            lambda: Machine(api, time),
-            settings=settings(
-                max_examples=examples,
-                stateful_step_count=steps,
-                deadline=None,
-                derandomize=not EXHAUSTIVE,
-                database=None,
-                print_blob=True,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
-    finally:
-        api.close()
-        database.close()
+
+    def begin():
+        database = empty(engine)
+        return Machine(Api(database, make_org(database), unlimited(tmp_path), sealer), time)
+
+    thorough = bool(os.environ.get("STENO_EXHAUSTIVE"))
+    examples, steps = (EXHAUSTIVE if thorough else USUAL)[engine]
+    run_state_machine_as_test(
+        begin,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            derandomize=not thorough,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
