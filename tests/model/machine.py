@@ -498,7 +498,7 @@ class Machine(RuleBasedStateMachine):
 
     def agree(self) -> None:
         self.readings.everything()
-        assert integrity.check(self.api.database) == []
+        same(integrity.check(self.api.database), [], "what is wrong")
 
     def teardown(self) -> None:
         try:

@@ -327,6 +327,8 @@ class Readings:
         reader = self.readers[where]
         for row, it in zip(rows, items, strict=True):
             assert it["id"] in reader.seen or row.turn in where.veiled, "a reader missed it"
+        works = any(True for turn in where.own for _ in turn.working)
+        assert (self.found(person, base)["status"] == "running") == works, where
         document = self.found(person, f"{base}/trajectory")
         told = [
             (it["source"], it["message"], it.get("is_copied_context", False))

@@ -127,5 +127,10 @@ def _reply(tx: Tx, work: Work, status: str, outcome: Outcome | None) -> None:
 
 
 def _end_session(tx: Tx, work: Work, **facts: str | None) -> None:
+    """Let a session end as its newest turn did, once nothing is under way in it any more; one of an
+    agent that runs elsewhere, as this turn did."""
+    if store.runs_here(tx, work.conversation.id):
+        standing.stand(tx, work.conversation.id)
+        return
     sessions.update(tx, work.conversation.id, ended_at=now(), **facts)
     tx.after_commit(lambda: waiting.announce(work.conversation.id))

@@ -88,3 +88,18 @@ def test_an_answer_that_comes_after_the_prune_is_billed_and_names_nothing(api, d
     usage = api.get(where.path).json()["conversation"]["usage_summary"]
     assert usage["request_count"] == 1
     assert integrity.check(database) == []
+
+
+def test_a_session_runs_until_nothing_is_under_way(api, database, where):
+    anew = answered_anew(api, database, where)
+    say(api, where, "And then?", "direct_reply", tool_names=[])
+    *_, asked = api.get(f"{where.path}/turns").json()["turns"]
+    path = f"{Api.v3}/sessions/{where.conversation.public_id}"
+    answering.hear(database, anew, answering.ask(database, anew), "For this.", "", 0)
+    assert api.get(path).json()["status"] == "running"
+    assert integrity.check(database) == []
+    newest = asked["active_variant"]["public_id"]
+    answering.miss(database, newest, call := answering.ask(database, newest))
+    answering.give_up(database, newest, call, late=False)
+    ended = api.get(path).json()
+    assert (ended["status"], ended["outcome"]) == ("error", "failure")
