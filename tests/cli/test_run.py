@@ -179,3 +179,14 @@ def test_a_chat_goes_on_with_what_is_typed(tmp_path):
     assert [line for line in done.stdout.splitlines() if "You said" in line] == [
         "You said: one", "You said: two",
     ]  # fmt: skip
+
+
+def test_an_answer_may_hold_whatever_ends_a_line_elsewhere(tmp_path):
+    prompt = """```dev-scene
+[[round]]
+say = "one\\u2028two\\u0085three"
+```"""
+    done = steno(tmp_path, "run", "-", "--json", said=prompt)
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line) for line in done.stdout.split("\n") if line]
+    assert "one\u2028two\u0085three" in [event.get("text") for event in said]

@@ -78,3 +78,15 @@ def test_check_ends_with_status_1_when_something_is_wrong(place: Location) -> No
     said = steno(place, "db", "check")
     assert said.returncode == 1
     assert "Its next turn position is not the one behind its last turn." in said.stdout
+
+
+def test_the_policy_is_shown_and_set(place: Location) -> None:
+    name = "execution_details_retention_days"
+    assert steno(place, "retention").stdout == "90 days\n"
+    assert json.loads(steno(place, "retention", "30", "--json").stdout) == {name: 30}
+    assert steno(place, "retention").stdout == "30 days\n"
+    assert steno(place, "retention", "off").stdout == "off: details stay\n"
+    for wrong in ("0", "x", "1.5"):
+        done = steno(place, "retention", wrong)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert json.loads(steno(place, "retention", "--json").stdout) == {name: None}

@@ -11,7 +11,7 @@ from people import Org
 from retention import bytes_left, rows
 from retention.rows import T0, World
 from stenograph.clock import DAY, now
-from stenograph.errors import ForbiddenError, InvalidInputError
+from stenograph.errors import ForbiddenError, InvalidInputError, RefusedError
 from stenograph.retention import policy, store
 from stenograph.retention.integrity import check
 from stenograph.retention.prune import Pruned, prune
@@ -450,7 +450,7 @@ def test_only_administrators_set_the_policy(database: Database, org: Org) -> Non
 
 @pytest.mark.parametrize("days", [0, -1, True, 1.5, "7", 10**9])
 def test_a_policy_is_a_positive_number_of_days(database: Database, org: Org, days: Any) -> None:
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(RefusedError):
         database.write(lambda tx: policy.set_retention_days(tx, org.owner, days))
 
 

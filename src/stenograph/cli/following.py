@@ -71,13 +71,16 @@ class Session:
             if not answer.is_success:
                 await answer.aread()
                 said(answer)
-            kind = ""
-            async for line in answer.aiter_lines():
-                name, _, value = line.partition(": ")
-                if name == "event":
-                    kind = value
-                elif name == "data":
-                    yield kind, msgspec.json.decode(value)
+            kind, rest = "", b""
+            async for chunk in answer.aiter_bytes():
+                # At LF alone: what else Python takes for the end of a line stands in texts.
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    name, _, value = line.partition(b": ")
+                    if name == b"event":
+                        kind = value.decode()
+                    elif name == b"data":
+                        yield kind, msgspec.json.decode(value)
 
 
 def client(server: Reached) -> httpx.AsyncClient:

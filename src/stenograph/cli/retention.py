@@ -1,4 +1,5 @@
-"""`steno prune` and `steno db check`: what is forgotten, and whether the rest is whole."""
+"""`steno retention`, `steno prune` and `steno db check`: what is forgotten, and when; is the rest
+whole?"""
 
 import sys
 from collections.abc import Iterator
@@ -10,9 +11,41 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stenograph.cli import options, output
-from stenograph.retention import integrity
+from stenograph.errors import InvalidInputError
+from stenograph.retention import integrity, policy
 from stenograph.retention import prune as pruning
 from stenograph.retention.prune import PruneReport
+
+
+def retention(
+    days: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DAYS|off]",
+            help="Keep details so many days, or for good.",
+            show_default="show",
+        ),
+    ] = None,
+    data: options.Data = None,
+    database: options.DatabaseUrl = None,
+    json: options.Json = False,
+) -> None:
+    """Show or set after how many days execution detail is pruned.
+
+    A longer time, or none, brings nothing back.
+    """
+    if days is not None and days != "off" and not (days.isascii() and days.isdigit()):
+        raise InvalidInputError("Say a number of days, or off", code="validation_failed")
+    wanted = None if days in (None, "off") else int(days)
+    with options.opened(data, database) as place:
+        if days is not None:
+            place.database.write(lambda tx: policy.set_retention_days(tx, place.caller, wanted))
+        with place.database.read() as tx:
+            kept = policy.retention_days(tx, place.caller)
+    if json:
+        output.emit({"execution_details_retention_days": kept})
+    else:
+        output.line("off: details stay" if kept is None else f"{kept} days")
 
 
 def prune(

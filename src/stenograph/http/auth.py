@@ -26,7 +26,7 @@ class Gate:
         """Address backstop 429, credential, caller's budget 429, then 401 (agent-api.md 1.4).
 
         A key of another plane, revoked, expired or unknown: all are the same 401. The plane `open`
-        asks for none, and has its budget by address.
+        asks for none, and has its budget by address; `platform` asks for an API key.
         """
         budget = route.requests or self._settings.agent_requests_per_minute
         address = request.scope["client"][0] if request.scope["client"] else ""
@@ -41,7 +41,8 @@ class Gate:
         except UnauthorizedError:
             caller, holder = None, address
         self.windows.charge((route.tag, "caller", holder), budget, "Too many requests", WINDOW)
-        if caller is None or caller.plane != route.plane:
+        wanted = "api" if route.plane == "platform" else route.plane
+        if caller is None or caller.plane != wanted:
             raise UnauthorizedError("Unauthorized")
         return caller
 

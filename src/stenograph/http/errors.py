@@ -24,7 +24,7 @@ from stenograph.errors import (
 from stenograph.http.masking import mask_text
 from stenograph.storage.sealing import plain_texts
 
-Family: TypeAlias = Literal["agent", "v3"]
+Family: TypeAlias = Literal["agent", "v3", "platform"]
 log = structlog.get_logger("stenograph.http")
 
 CHALLENGE = 'Bearer realm="stenograph"'
@@ -74,6 +74,7 @@ _AGENT_CODES: dict[str, int] = {
     "content_too_large": 413,
     "validation_failed": 422,
     "rate_limited": 429,
+    "administrator_required": 403,
     "arm_failed": 500,
     "model_plane_unavailable": 503,
 }  # fmt: skip

@@ -20,8 +20,7 @@ def document(families: Mapping[Family, tuple[str, Sequence[Route]]]) -> dict[str
     """Describe the routes of each family, which lie beneath its prefix."""
     schemas: dict[str, Any] = {"Error": texts.V3_ERROR, "AgentError": texts.AGENT_ERROR}
     paths: dict[str, dict[str, Any]] = {}
-    for family in ("v3", "agent"):
-        prefix, routes = families[family]
+    for family, (prefix, routes) in families.items():
         shapes = _shapes(routes, schemas)
         for route in routes:
             operations = paths.setdefault(prefix + route.path, {})
@@ -112,6 +111,8 @@ def _security(family: Family, route: Route) -> list[dict[str, list[str]]]:
         return [{"reasonApiKey": [] if route.scope in (ANY_KEY, None) else [route.scope]}]
     if route.plane == "open":
         return []
+    if route.plane == "platform":
+        return [{"reasonApiKey": []}]
     return [{"memberSecret" if route.plane == "member" else "executorSecret": []}]
 
 
@@ -156,7 +157,7 @@ def _responses(family: Family, route: Route, shapes: Mapping[Any, Any]) -> dict[
             continue
         found[str(status)] = {"$ref": f"#/components/responses/{name}"}
     errors = dict(route.errors)
-    if family == "agent" and route.method != "GET":
+    if family != "v3" and route.method != "GET":
         errors = {409: texts.MEANINGS[409], 422: texts.MEANINGS[422]} | errors
     if route.idempotency is not None:
         errors.setdefault(409, "The key was used with another request.")

@@ -69,6 +69,7 @@ V3_TAGS: dict[str, str] = {
 
 #: The areas of the Agent API that have something to explain.
 AGENT_TAGS: dict[str, str] = {
+    "Retention": "How long execution details are kept; for an organization's administrators.",
     "Workspaces": "Containers of conversations, private or open to the whole account.",
     "Conversations": "What was said, in turns; who may read and write; forks and archives.",
     "Inputs": "What waits to become a turn.",

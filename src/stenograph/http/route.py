@@ -20,7 +20,7 @@ from stenograph.http.parameters import Parameter
 
 Handler: TypeAlias = Callable[..., Awaitable[Any]]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-Plane: TypeAlias = Literal["member", "executor", "open"]
+Plane: TypeAlias = Literal["member", "executor", "platform", "open"]
 
 #: For a v3 route that every key may call.
 ANY_KEY = "any"

@@ -12,7 +12,7 @@ from stenograph.accounts.access import Caller
 from stenograph.conversations import reach
 from stenograph.engine import questions
 from stenograph.engine.choice import endpoints_of
-from stenograph.http import cable, docs_page, errors, health
+from stenograph.http import cable, docs_page, errors, health, platform
 from stenograph.http.agent_api import approvals as run_approvals
 from stenograph.http.agent_api import (
     attachments,
@@ -67,6 +67,7 @@ from stenograph.storage.sealing import Sealer
 
 AGENT_PREFIX = "/agent_api/v1"
 V3_PREFIX = "/v3"
+PLATFORM_PREFIX = "/api/v1"
 
 #: One line a module; a module's `routes` are what it serves.
 AGENT_API: list[Sequence[Route]] = [
@@ -119,6 +120,7 @@ def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
     handlers: list[Any] = [
         *(_handler(route, AGENT_PREFIX, gate.agent, parts) for route in _flat(AGENT_API)),
         *(_handler(route, V3_PREFIX, gate.v3, parts) for route in _flat(V3)),
+        *(_handler(route, PLATFORM_PREFIX, gate.agent, parts) for route in platform.routes),
         *health.handlers(database, metrics),
         *docs_page.handlers(families()),
     ]
@@ -136,7 +138,11 @@ def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
 
 def families() -> dict[Family, tuple[str, list[Route]]]:
     """Every route of each family, beneath its prefix."""
-    return {"v3": (V3_PREFIX, _flat(V3)), "agent": (AGENT_PREFIX, _flat(AGENT_API))}
+    return {
+        "v3": (V3_PREFIX, _flat(V3)),
+        "agent": (AGENT_PREFIX, _flat(AGENT_API)),
+        "platform": (PLATFORM_PREFIX, platform.routes),
+    }
 
 
 def _flat(modules: Sequence[Sequence[Route]]) -> list[Route]:

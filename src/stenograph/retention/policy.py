@@ -1,7 +1,7 @@
 """After how many days execution detail goes (agent-api.md 6)."""
 
 from stenograph.accounts.access import Caller
-from stenograph.errors import ForbiddenError, InvalidInputError
+from stenograph.errors import ForbiddenError, RefusedError
 from stenograph.retention import store
 from stenograph.storage.database import Tx
 
@@ -16,7 +16,7 @@ def set_retention_days(tx: Tx, caller: Caller, days: int | None) -> int | None:
     """Set the policy; what has gone does not come back. Raises for anything but a positive int."""
     _administrator(caller)
     if days is not None and (type(days) is not int or not 1 <= days <= 36_500):
-        raise InvalidInputError(
+        raise RefusedError(
             "execution_details_retention_days must be a whole number of days from 1 to 36500,"
             " or null",
             code="validation_failed",
