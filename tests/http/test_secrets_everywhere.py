@@ -45,8 +45,8 @@ QUERIES: dict[str, list[str]] = {
     "prefix": ["r2t0"],
     "items": ["lifecycle", "transcript&after=Y3ZlaTow", "progress&after=Y3ZlaTow"],
     "transcript": ["1"],
-    "query": ["x", "marker"],
-    "archived": [], "include_auxiliary": [], "around_turn_public_id": [],
+    "query": ["x", "marker", planted.CORE],
+    "idempotency_key": ["1"], "archived": [], "include_auxiliary": [], "around_turn_public_id": [],
 }  # fmt: skip
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -63,7 +63,7 @@ class Reader:
     def __init__(self, api: Api) -> None:
         self.api = api
         key = api.key("api", wanted=SCOPES)
-        self.keys = {"/v3": key, "/agent_api": api.org.keys["member"]}
+        self.keys = {"/v3": key, "/api": key, "/agent_api": api.org.keys["member"]}
         self.answers: dict[str, int] = {}
         self.leaking: dict[str, list[str]] = {}
         self.markers = 0
@@ -92,7 +92,7 @@ class Reader:
                 return self.listed(at, "items", "id")
             case "deviceId":
                 return self.listed(at, "devices", "id")
-            case "claim":
+            case "claim" | "taskKey" | "childOrgId":
                 return ["none"]
             case "provider":
                 return ["openai"]
@@ -153,10 +153,16 @@ class Reader:
                 continue
             asked = operations["get"].get("parameters", ())
             names = [parameter["name"] for parameter in asked if parameter["in"] == "query"]
-            found[template] = [p for p in self.filled(template) if self.get(p).status_code == 200]
+            needed = [p["name"] for p in asked if p["in"] == "query" and p["required"]]
+            given = "".join(f"{name}={QUERIES[name][0]}&" for name in needed)
+            found[template] = [
+                path
+                for path in self.filled(template)
+                if self.get(f"{path}?{given}" if given else path).status_code == 200
+            ]
             for path in found[template]:
                 for query in (f"{name}={value}" for name in names for value in QUERIES[name]):
-                    self.get(f"{path}?{query}")
+                    self.get(f"{path}?{given}{query}")
         for path in ("/docs", "/metrics", "/healthz"):
             self.get(path)
         return found
@@ -232,6 +238,7 @@ NO_TEXT_OF_RUNS = {
     "conversations/archived",
     "{orgId}/mcp-servers", "mcp-servers/{mcpServerId}", "{orgId}/provider-credentials",
     "{orgId}/devices", "devices/{deviceId}", "{orgId}/machines", "{run}/phases",
+    "{sessionId}/approvals", "account/retention",
 }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def test_endpoints_of_the_settings_are_providers() -> None:
     assert endpoints == {"lab": "http://10.0.0.5:8000/v1", "mine": "https://llm.example/v1"}
     model = parse("lab/qwen", endpoints)
     assert model.provider.protocol == "openai-chat"
-    with pytest.raises(InvalidInputError, match="lab"):
+    with pytest.raises(InvalidInputError, match="name is set up"):
         parse("lab/qwen")
     with pytest.raises(InvalidInputError):
         parse_endpoints("lab")

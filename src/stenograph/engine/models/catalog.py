@@ -88,7 +88,7 @@ def parse(text: str, endpoints: Collection[str] = ()) -> ModelId:
             code="invalid_model",
         )
     if provider_id not in PROVIDERS and provider_id not in endpoints:
-        raise InvalidInputError(f"No provider {provider_id!r} is set up", code="invalid_model")
+        raise InvalidInputError("No provider of that name is set up", code="invalid_model")
     return ModelId(provider_id, model_ref, byok)
 
 
@@ -147,7 +147,7 @@ def ability(model: ModelId) -> Ability:
 
         return reasoning_ability(model)
     if model.model_ref not in _DEV:
-        raise InvalidInputError(f"There is no model {model}", code="invalid_model")
+        raise InvalidInputError("dev has no model of that name", code="invalid_model")
     return _DEV[model.model_ref]
 
 
@@ -164,7 +164,7 @@ def effective(
     if reasoning_effort is not None and reasoning_effort not in can.efforts:
         offered = ", ".join(sorted(can.efforts)) or "none"
         raise RefusedError(
-            f"{model} takes no reasoning effort {reasoning_effort!r}; it takes: {offered}",
+            f"The model takes no such reasoning effort; it takes: {offered}",
             code="unsupported_reasoning_effort",
         )
     if not can.supported:
