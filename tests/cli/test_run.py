@@ -144,7 +144,7 @@ def test_ctrl_c_cancels_the_session(tmp_path):
         (["run"], "Say what to do"),
         (["run", " "], "Say what to do"),
         (["run", "x", "--root", "/no/such/folder"], "/no/such/folder"),
-        (["run", "x", "--model", "nobody/knows"], "nobody"),
+        (["run", "x", "--model", "nobody/knows"], "No provider"),
         (["run", "x", "--allow", "fly"], "fly"),
         (["run", "x", "--secret", "NONE"], "secret_not_found"),
         (["run", "x", "--url", "http://127.0.0.1:9", "--key", "reason_x"], "cannot be reached"),
