@@ -368,6 +368,11 @@ def test_what_children_spend_is_their_parents_money(parent: Driven) -> None:
 
     async def act() -> None:
         await parent.until(child_slow)
+        both = (
+            "SELECT count(DISTINCT u.conversation_id) FROM usage_receipts u JOIN sessions s"
+            " ON s.conversation_id = u.conversation_id WHERE s.parent_conversation_id IS NOT NULL"
+        )
+        await parent.until(lambda tx: tx.value(both) == 2)
         parent.write(
             lambda tx: tx.run(
                 "UPDATE usage_receipts SET cost_usd = 0.6 WHERE id IN (SELECT max(id)"
