@@ -6,6 +6,7 @@ import sys
 NAMES = (
     "starts",
     "pages",
+    "windows",
     "appends",
     "forks",
     "imports",
