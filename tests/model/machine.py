@@ -43,6 +43,15 @@ def was_asked(turn: Turn) -> bool:
     return is_newest(turn) and turn.active.prompt is not None
 
 
+def hears(where: Conversation) -> bool:
+    return where.answering is not None and where.answering.active.source == "run"
+
+
+def may_be_retried(turn: Turn) -> bool:
+    it = turn.active
+    return is_newest(turn) and it.source == "run" and it.status in ("failed", "timed_out")
+
+
 def some(having: Callable[[Turn], Any]) -> Callable[[Any], Callable[..., Any]]:
     """A rule for when there is such a turn in a conversation that is there."""
     return precondition(
@@ -178,9 +187,17 @@ class Machine(RuleBasedStateMachine):
             conversation={"access": {"default": default}},
         )
 
-    @rule(data=st.data(), default=LEVELS, level=st.none() | LEVELS)
-    def set_access(self, data: Any, default: str, level: str | None) -> None:
+    @rule(data=st.data(), what=st.sampled_from(["access", "archive"]))
+    def govern(self, data: Any, what: str) -> None:
+        """Say who may do what, or put into the archive, or take out again."""
         person, where = self.pick(data)
+        if what == "archive":
+            self.archive(person, where, where.archived == data.draw(ONE_IN_EIGHT))
+            return
+        default, level = data.draw(LEVELS, "default"), data.draw(st.none() | LEVELS, "level")
+        self.set_access(person, where, default, level)
+
+    def set_access(self, person: str, where: Conversation, default: str, level: str | None) -> None:
         other = "member" if where.creator == "owner" else "owner"
         entries = {} if level is None else {other: level}
         self.act(
@@ -195,11 +212,7 @@ class Machine(RuleBasedStateMachine):
             },
         )
 
-    @rule(data=st.data())
-    def archive(self, data: Any) -> None:
-        """Put one into the archive, or take it out again."""
-        person, where = self.pick(data)
-        archived = where.archived == data.draw(ONE_IN_EIGHT)
+    def archive(self, person: str, where: Conversation, archived: bool) -> None:
         self.act(
             lambda: self.world.archive(person, where, archived),
             where,
@@ -262,6 +275,12 @@ class Machine(RuleBasedStateMachine):
     def say(self, data: Any, kind: str, role: str, tools: bool, steer: bool) -> None:
         self.tell(*self.pick(data), kind, role, tools=tools, steer=steer)
 
+    @precondition(lambda self: any(map(hears, self.living())))
+    @rule(data=st.data())
+    def steer(self, data: Any) -> None:
+        """Say something into a run that is answering."""
+        self.tell(*self.pick(data, hears), "direct_reply", "user", tools=True, steer=True)
+
     def tell(
         self, person: str, where: Conversation, kind: str, role: str, *, tools: bool, steer: bool
     ) -> None:
@@ -302,13 +321,17 @@ class Machine(RuleBasedStateMachine):
         return any(it.own for it in self.world.conversations)
 
     @precondition(has_work)
-    @rule(data=st.data(), how=st.sampled_from(["begin", "ask", "fail", "late"]))
+    @rule(data=st.data(), how=st.sampled_from(["begin", "ask", "hear", "miss", "lose"]))
     def work(self, data: Any, how: str) -> None:
         """One step of the engine's loop, or what keeps it from the next."""
         turn, it = data.draw(st.sampled_from(self.working()), "candidate")
         self.tick()
         database, candidate = self.api.database, it.id or ""
-        if it.asked and (it.settled or how in ("begin", "ask")):
+        if it.asked and how == "lose":
+            del self.asked[it]
+            answering.take_up(database, candidate)
+            self.world.lose(turn, it)
+        elif it.asked and (it.settled or how != "miss"):
             self.hear(data, turn, it)
         elif it.asked:
             answering.miss(database, candidate, self.asked[it])
@@ -316,15 +339,32 @@ class Machine(RuleBasedStateMachine):
         elif it.calls:
             assert answering.call(database, candidate) == it.calls
             self.world.call(it)
-        elif it.missed and how in ("fail", "late"):
-            answering.give_up(database, candidate, self.asked[it], late=how == "late")
-            self.world.fail(turn, it, "timed_out" if how == "late" else "failed")
         elif how == "begin":
             answering.take_up(database, candidate)
             self.world.begin(turn, it)
         else:
-            self.asked[it] = answering.ask(database, candidate)
-            self.world.ask(turn, it)
+            self.ask(turn, it)
+        self.settle(turn.owner)
+
+    def ask(self, turn: Turn, it: Candidate) -> None:
+        self.asked[it] = answering.ask(self.api.database, it.id or "")
+        self.world.ask(turn, it)
+
+    @precondition(has_work)
+    @rule(data=st.data(), late=st.booleans())
+    def fail(self, data: Any, late: bool) -> None:
+        """No model answers a candidate, or not in time."""
+        fit = [(turn, it) for turn, it in self.working() if not it.settled and not it.calls]
+        if not fit:
+            return
+        turn, it = data.draw(st.sampled_from(fit), "candidate")
+        self.tick()
+        if not it.asked:
+            self.ask(turn, it)
+        answering.miss(self.api.database, it.id or "", self.asked[it])
+        self.world.miss(it)
+        answering.give_up(self.api.database, it.id or "", self.asked.pop(it), late=late)
+        self.world.fail(turn, it, "timed_out" if late else "failed")
         self.settle(turn.owner)
 
     @precondition(has_work)
@@ -337,8 +377,7 @@ class Machine(RuleBasedStateMachine):
             answering.call(self.api.database, it.id or "")
             self.world.call(it)
         if not it.asked:
-            self.asked[it] = answering.ask(self.api.database, it.id or "")
-            self.world.ask(turn, it)
+            self.ask(turn, it)
         self.hear(data, turn, it)
         self.settle(turn.owner)
 
@@ -374,22 +413,29 @@ class Machine(RuleBasedStateMachine):
         ]
 
     @precondition(lambda self: bool(self.runs()))
-    @rule(data=st.data(), verb=st.sampled_from(["retry", "retry", "cancellation"]))
-    def run(self, data: Any, verb: str) -> None:
-        """Take up a run that failed, or stop one that works."""
-        fit = [(t, it) for t, it in self.runs() if it.settled != (verb == "cancellation")]
-        fit = [(t, it) for t, it in fit if it.status != "completed"] or self.runs()
-        turn, it = data.draw(st.sampled_from(fit), "run")
+    @rule(data=st.data())
+    def stop(self, data: Any) -> None:
+        turn, it = data.draw(st.sampled_from(self.runs()), "run")
         person = data.draw(st.sampled_from([turn.owner.creator, "owner", "member"]), "person")
-        act = self.world.retry if verb == "retry" else self.world.stop
+        self.act_on_run(lambda: self.world.stop(person, turn, it), person, turn, it, "cancellation")
+
+    @some(may_be_retried)
+    @rule(data=st.data())
+    def retry(self, data: Any) -> None:
+        """Take up a run that failed; one in eight is any."""
+        fit = [(t, it) for t, it in self.runs() if may_be_retried(t) and t.active is it]
+        if data.draw(ONE_IN_EIGHT):
+            fit = self.runs()
+        turn, it = data.draw(st.sampled_from(fit or self.runs()), "run")
+        person = data.draw(st.sampled_from([turn.owner.creator, "owner", "member"]), "person")
+        self.act_on_run(lambda: self.world.retry(person, turn, it), person, turn, it, "retry")
+
+    def act_on_run(
+        self, change: Callable[[], Any], person: str, turn: Turn, it: Candidate, verb: str
+    ) -> None:
         run = answering.run_id(self.api.database, it.id or "")
-        self.act(
-            lambda: act(person, turn, it),
-            turn.owner,
-            person,
-            "POST",
-            f"{self.readings.workspace}/runs/{run}/{verb}",
-        )
+        path = f"{self.readings.workspace}/runs/{run}/{verb}"
+        self.act(change, turn.owner, person, "POST", path)
 
     # Turns and candidates
 

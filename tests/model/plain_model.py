@@ -144,7 +144,8 @@ class Input:
 class Conversation(Brief):
     """`lineage`: whose turns it shows up to which position, the oldest ancestor first.
 
-    `veiled` are the turns that once were hidden or concealed here.
+    `veiled` are the turns that once were hidden or concealed here, `untold` the receipts of calls
+    of which nobody knows what they took.
     """
 
     creator: str
@@ -162,6 +163,7 @@ class Conversation(Brief):
     steps: list[Step] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
     receipts: int = 0
+    untold: int = 0
     archived: bool = False
     deleted_at: int | None = None
     id: str | None = None
@@ -419,6 +421,15 @@ class World:
 
     def miss(self, candidate: Candidate) -> None:
         candidate.asked, candidate.missed, candidate.aged_at = False, True, self.now
+
+    def lose(self, turn: Turn, candidate: Candidate) -> None:
+        """Whoever asked is gone, and another takes up: nobody knows what that call took."""
+        candidate.asked = False
+        if not candidate.settled:
+            candidate.missed, candidate.aged_at = True, self.now
+        if not candidate.pruned:
+            turn.owner.receipts += 1
+            turn.owner.untold += 1
 
     def _deliver(self, turn: Turn, candidate: Candidate, text: str) -> None:
         candidate.status, candidate.content, candidate.aged_at = "completed", text, self.now

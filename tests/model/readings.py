@@ -167,7 +167,7 @@ class Readings:
             "default": where.default,
             "entries": where.entries,
             "requests": where.receipts,
-            "tokens": 12 * where.receipts,
+            "tokens": 12 * (where.receipts - where.untold),
         }
         same(told, expected, where)
         assert where.receipts >= self.receipts.get(where, 0)
@@ -230,9 +230,25 @@ class Readings:
                 [variant_of(it, active=it is turn.active) for it in plain.deck(turn)],
                 path,
             )
+            if turn in where.own:
+                for candidate, it in zip(plain.deck(turn), body["variants"], strict=True):
+                    if "run_public_id" in it:
+                        self._run(person, candidate, it["run_public_id"])
         for candidate in turn.deck:
             if candidate.id is not None:
                 self._reasoning(person, where, turn, candidate)
+
+    def _run(self, person: str, candidate: Candidate, run: str) -> None:
+        """The run of a candidate that the conversation has itself."""
+        path = f"{self.workspace}/runs/{run}"
+        status, body = self.get(person, f"{path}/transcript", limit=100)
+        assert status == (410 if candidate.pruned else 200), path
+        if status == 200:
+            keys = [thought.key for thought in candidate.thoughts]
+            same([it["task_key"] for it in body["rounds"]], keys, path)
+        overview = self.found(person, path)["run"]
+        assert ("details_pruned_at" in overview) == candidate.pruned, path
+        assert (not overview["tasks"]) == (candidate.pruned or not candidate.thoughts), path
 
     def _reasoning(
         self, person: str, where: Conversation, turn: Turn, candidate: Candidate

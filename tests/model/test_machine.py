@@ -16,8 +16,8 @@ from stenograph import clock
 from stenograph.storage import location
 
 #: Examples and steps of each: in every run, and when asked to look longer.
-USUAL = {"sqlite": (40, 30), "postgres": (6, 20)}
-EXHAUSTIVE = {"sqlite": (200, 50), "postgres": (60, 40)}
+USUAL = {"sqlite": (25, 25), "postgres": (6, 20)}
+EXHAUSTIVE = {"sqlite": (300, 50), "postgres": (60, 40)}
 
 
 @pytest.fixture
