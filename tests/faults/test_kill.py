@@ -165,7 +165,8 @@ def _stage(database: Database, gone: dict[str, str]) -> tuple[bool, bool]:
     """Return whether the run, and whether the direct reply has gone; each wholly or not at all."""
     left = bytes_left.in_tables(database, gone)
     direct = {name for name in gone if "#direct" in name}
-    session = {n for n in gone if n.startswith(("sessions.", "media.")) or n.endswith("#loose")}
+    whole = ("sessions.", "media.", "tool_sets.")
+    session = {n for n in gone if n.startswith(whole) or n.endswith("#loose")}
     run = set(gone) - direct - session
     assert left & run in (run, set())
     assert left & direct in (direct, set())

@@ -311,6 +311,7 @@ def _run_turn(tx: Tx, owner: Caller, w: World) -> None:
     receipt(tx, w, "superseded", run_id=r, variant_id=v)
     task(tx, w, "call", r, "r2t0", "tool_task", parent_id=k, round_id=k, call_index=0)
     at = {"turn_id": t, "variant_id": v}
+    _of_the_engine(tx, owner, w, v)
     step(tx, w, "prompt", "prompt", **at)
     step(tx, w, "agent", "agent", task_id=k, **at)
     step(tx, w, "steer", "steer", **at)
@@ -336,6 +337,54 @@ def _run_turn(tx: Tx, owner: Caller, w: World) -> None:
         )
     tx.run("UPDATE conversations SET next_cursor = 3 WHERE id = :id", id=c)
     reply(tx, w, "turn")
+
+
+def _of_the_engine(tx: Tx, owner: Caller, w: World, variant_id: int) -> None:
+    """What is there of a run of this server's besides: a worker's call that was asked about, the
+    tools that were offered, a file that came with the question."""
+    c = w.ids["conversation"]
+    w.ids["dispatch"] = tx.insert(
+        "dispatches",
+        public_id=new_id(),
+        organization_id=owner.organization_id,
+        conversation_id=c,
+        task_id=w.ids["call"],
+        machine=w.mark("dispatches.machine"),
+        status="completed",
+        claim=w.mark("dispatches.claim"),
+        settlement_digest=w.mark("dispatches.settlement_digest").encode(),
+        created_at=T0,
+        claimed_at=T0,
+        settled_at=T0,
+    )
+    insert(
+        tx,
+        "approvals",
+        task_id=w.ids["call"],
+        decision="approved",
+        decider_id=owner.principal_id,
+        note=w.mark("approvals.note"),
+        requested_at=T0,
+        decided_at=T0,
+    )
+    w.ids["tools"] = tx.insert(
+        "tool_sets",
+        conversation_id=c,
+        digest=w.mark("tool_sets.digest").encode(),
+        definitions=w.json("tool_sets.definitions"),
+    )
+    w.ids["attachment"] = tx.insert(
+        "attachments",
+        public_id=new_id(),
+        conversation_id=c,
+        input_id=w.ids["input"],
+        variant_id=variant_id,
+        filename=w.mark("attachments.filename"),
+        content_type="text/plain",
+        byte_size=33,
+        data=w.mark("attachments.data").encode(),
+        created_at=T0,
+    )
 
 
 def reply(tx: Tx, w: World, turn_name: str) -> None:
@@ -402,6 +451,6 @@ def expires(place: str) -> bool:
         return column != "variant_details.reference"
     if column == "sessions.agent":
         return name != "name"
-    return table in ("tasks", "task_details", "invocations", "invocation_details", "media") or (
-        column in ("steps.rest", "originals.compressed", "sessions.document")
-    )
+    whole = ("tasks", "task_details", "invocations", "invocation_details", "media", "dispatches",
+             "approvals", "tool_sets")  # fmt: skip
+    return table in whole or (column in ("steps.rest", "originals.compressed", "sessions.document"))

@@ -10,8 +10,9 @@ import pytest
 from people import Org
 from retention import bytes_left, rows
 from retention.rows import T0, World
-from stenograph.clock import DAY, now
+from stenograph.clock import DAY, MINUTE, now
 from stenograph.errors import ForbiddenError, InvalidInputError, RefusedError
+from stenograph.ids import new_id
 from stenograph.retention import policy, store
 from stenograph.retention.integrity import check
 from stenograph.retention.prune import Pruned, prune
@@ -137,9 +138,55 @@ def test_twice_is_once(database: Database, world: World) -> None:
 
 # Who may go
 
+
+def _subagent(tx: Tx, w: World, status: str) -> None:
+    """Let the call have started a session, whose only turn stands so."""
+    creator = tx.value("SELECT creator_id FROM conversations")
+    c = w.ids["child"] = tx.insert(
+        "conversations", public_id=new_id(), workspace_id=w.ids["workspace"], creator_id=creator,
+        metadata="{}", access_default="full", parent_id=w.ids["conversation"], last_activity_at=T0,
+        created_at=T0, updated_at=T0,
+    )  # fmt: skip
+    rows.variant(tx, w, "hers", rows.turn(tx, w, "child turn", 0, "child"), "run", status=status)
+    tx.run("UPDATE tasks SET child_conversation_id = :c WHERE id = :id", id=w.ids["call"], c=c)
+
+
+def _stopped(tx: Tx, w: World, call: str, ago: int) -> None:
+    """Let a model call have been stopped so long ago, and nobody have said yet what it took."""
+    tx.run(
+        "UPDATE invocations SET status = 'canceled', terminal_at = :at WHERE id = :id",
+        id=w.ids[call],
+        at=now() - ago,
+    )
+    tx.run("DELETE FROM usage_receipts WHERE id = :id", id=w.ids[f"receipt of {call}"])
+
+
+def _leased(tx: Tx, w: World, left: int) -> None:
+    """Let a worker hold the call for so long still."""
+    tx.run(
+        "UPDATE dispatches SET status = 'claimed', settled_at = NULL, lease_expires_at = :at",
+        at=now() + left,
+    )
+
+
 HOLDS: dict[str, Callable[[Tx, World], object]] = {
-    "a task is not finished": lambda tx, w: tx.run(
-        "UPDATE tasks SET status = 'needs_approval' WHERE id = :id", id=w.ids["call"]
+    **{
+        f"a task is {status}": lambda tx, w, status=status: tx.run(
+            "UPDATE tasks SET status = :status WHERE id = :id", id=w.ids["call"], status=status
+        )
+        for status in ("queued", "needs_approval", "running", "dispatched", "awaiting_input")
+    },
+    **{
+        f"the run is {status}": lambda tx, w, status=status: tx.run(
+            "UPDATE runs SET status = :status, delivered_at = completed_at", status=status
+        )
+        for status in ("pending", "paused", "needs_attention", "canceling")
+    },
+    "a worker holds a call": lambda tx, w: _leased(tx, w, MINUTE),
+    "a subagent is at work": lambda tx, w: _subagent(tx, w, "running"),
+    "a subagent waits": lambda tx, w: _subagent(tx, w, "pending"),
+    "a model call was stopped and is not billed": lambda tx, w: _stopped(
+        tx, w, "superseded", MINUTE
     ),
     "a model call is under way": lambda tx, w: tx.run(
         "UPDATE invocations SET status = 'running' WHERE id = :id", id=w.ids["superseded"]
@@ -165,6 +212,26 @@ def test_a_run_that_something_still_holds_is_skipped_whole(
         assert tx.value("SELECT details_pruned_at FROM runs") is None
 
 
+#: What looks like one of these and is none any more.
+RELEASES: dict[str, Callable[[Tx, World], object]] = {
+    "a worker's lease is over": lambda tx, w: _leased(tx, w, -MINUTE),
+    "a subagent has its end": lambda tx, w: _subagent(tx, w, "failed"),
+    "nobody will bill a stopped model call": lambda tx, w: _stopped(tx, w, "superseded", 2 * DAY),
+    "an answered question waits for nobody": lambda tx, w: tx.run(
+        "UPDATE approvals SET decision = NULL"
+    ),
+    "somebody else's input steers": lambda tx, w: tx.run(
+        "UPDATE inputs SET state = 'steering', consumed_at = NULL, turn_id = NULL"
+    ),
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_is_over_holds_no_run(database: Database, world: World, release: str) -> None:
+    database.write(lambda tx: RELEASES[release](tx, world))
+    assert counts(pruned(database, 0)) == (1, 1, 0)
+
+
 REPLY_HOLDS: dict[str, Callable[[Tx, World], object]] = {
     "its model call is under way": lambda tx, w: tx.run(
         "UPDATE invocations SET status = 'running' WHERE id = :id", id=w.ids["direct call"]
@@ -180,6 +247,9 @@ REPLY_HOLDS: dict[str, Callable[[Tx, World], object]] = {
     "the candidate is not settled": lambda tx, w: tx.run(
         "UPDATE variants SET status = 'pending' WHERE id = :id", id=w.ids["direct"]
     ),
+    "its model call was stopped and is not billed": lambda tx, w: _stopped(
+        tx, w, "direct call", MINUTE
+    ),
 }
 
 
@@ -194,13 +264,25 @@ def test_a_direct_reply_that_something_still_holds_is_skipped_whole(
         assert tx.value(kept, id=world.ids["direct"]) is not None
 
 
-def _preparing(tx: Tx, w: World, conversation: str, position: int) -> None:
+def _preparing(
+    tx: Tx, w: World, conversation: str, position: int, source: str = "run", *, begun: bool = True
+) -> None:
+    """Open a turn that waits for its first request; `begun`: its run is there."""
+    tx.run("UPDATE sessions SET agent = NULL")  # or it ran elsewhere
     t = rows.turn(tx, w, "next turn", position, conversation, status="running")
-    v = rows.variant(tx, w, "next", t, "run", status="running")
-    rows.run(tx, w, "next run", v, conversation, status="running", completed_at=None)
+    v = rows.variant(tx, w, "next", t, source, status="running")
+    if begun and source == "run":
+        rows.run(tx, w, "next run", v, conversation, status="running", completed_at=None)
     tx.run(
         "UPDATE conversations SET active_turn_id = :t WHERE id = :id", id=w.ids[conversation], t=t
     )
+
+
+def _asked(tx: Tx, w: World, **columns: Any) -> None:
+    """Let the next run have asked its model."""
+    k = rows.task(tx, w, "next round", w.ids["next run"], "r1", "model_task", **columns)
+    i = rows.invocation(tx, w, "next call", task_id=k)
+    tx.run("UPDATE tasks SET selected_invocation_id = :i WHERE id = :id", id=k, i=i)
 
 
 def test_nothing_goes_while_the_next_request_is_being_assembled(
@@ -208,13 +290,50 @@ def test_nothing_goes_while_the_next_request_is_being_assembled(
 ) -> None:
     database.write(lambda tx: _preparing(tx, world, "conversation", 3))
     assert counts(pruned(database, 0)) == (0, 0, 2)
+    database.write(lambda tx: _asked(tx, world))
+    assert counts(pruned(database, 0)) == (1, 1, 0)
 
-    def begun(tx: Tx) -> None:
-        k = rows.task(tx, world, "next round", world.ids["next run"], "r1", "model_task")
-        i = rows.invocation(tx, world, "next call", task_id=k)
-        tx.run("UPDATE tasks SET selected_invocation_id = :i WHERE id = :id", id=k, i=i)
 
-    database.write(begun)
+def test_a_summary_that_was_asked_for_is_no_request_yet(database: Database, world: World) -> None:
+    database.write(lambda tx: _preparing(tx, world, "conversation", 3))
+    database.write(lambda tx: _asked(tx, world, mainline=0))
+    assert counts(pruned(database, 0)) == (0, 0, 2)
+
+
+def test_a_run_that_nobody_has_begun_prepares_too(database: Database, world: World) -> None:
+    database.write(lambda tx: _preparing(tx, world, "conversation", 3, begun=False))
+    assert counts(pruned(database, 0)) == (0, 0, 2)
+
+
+def test_a_direct_reply_prepares_until_its_model_is_asked(database: Database, world: World) -> None:
+    database.write(lambda tx: _preparing(tx, world, "conversation", 3, "inference"))
+    assert counts(pruned(database, 0)) == (0, 0, 2)
+
+    def asked(tx: Tx) -> None:
+        i = rows.invocation(tx, world, "next call", variant_id=world.ids["next"])
+        tx.run("UPDATE invocations SET status = 'running', terminal_at = NULL WHERE id = :i", i=i)
+        tx.run("UPDATE variants SET invocation_id = :i WHERE id = :v", i=i, v=world.ids["next"])
+
+    database.write(asked)
+    assert counts(pruned(database, 0)) == (1, 1, 1)  # itself is still under way
+
+
+def test_an_answer_that_is_made_anew_prepares_too(database: Database, world: World) -> None:
+    """Its turn is not the one that is being answered."""
+
+    def anew(tx: Tx) -> None:
+        tx.run("UPDATE sessions SET agent = NULL")
+        shown, turn = world.ids["manual"], world.ids["manual turn"]
+        rows.variant(tx, world, "anew", turn, "run", status="pending", position=1)
+        tx.run("UPDATE turns SET active_variant_id = :v WHERE id = :t", v=shown, t=turn)
+
+    database.write(anew)
+    assert counts(pruned(database, 0)) == (0, 0, 2)
+
+
+def test_an_agent_that_runs_elsewhere_reads_nothing_here(database: Database, world: World) -> None:
+    database.write(lambda tx: _preparing(tx, world, "conversation", 3))
+    database.write(lambda tx: tx.run("UPDATE sessions SET agent = '{}'"))
     assert counts(pruned(database, 0)) == (1, 1, 0)
 
 

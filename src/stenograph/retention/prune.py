@@ -16,8 +16,10 @@ from stenograph.clock import DAY, now
 from stenograph.conversations import store as conversations
 from stenograph.errors import InvalidInputError
 from stenograph.retention import store
+from stenograph.retention import store_holds as holds
 from stenograph.retention.reap import TOUCHED, reap
 from stenograph.retention.store import Due, Organization
+from stenograph.sessions.conversing import steer_rest
 from stenograph.storage.database import Database, Tx
 
 #: Told after each candidate how many have gone.
@@ -135,7 +137,7 @@ def _each(
 
 def _run(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
     conversations.lock(tx, due.conversation_id)
-    variant_id = store.run_may_go(tx, due.id, cutoff, imported)
+    variant_id = holds.run_may_go(tx, due.id, cutoff, imported)
     if variant_id is None:
         return False
     store.remove_tasks(tx, due.id)
@@ -146,7 +148,7 @@ def _run(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
 
 def _reply(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
     conversations.lock(tx, due.conversation_id)
-    if not store.reply_may_go(tx, due.id, cutoff, imported):
+    if not holds.reply_may_go(tx, due.id, cutoff, imported):
         return False
     store.remove_invocations(tx, due.id)
     store.mark_variant(tx, due.id, now())
@@ -160,10 +162,18 @@ def _shared(tx: Tx, conversation_id: int, variant_id: int) -> None:
     for copy_id in store.copies(tx, variant_id):
         store.remove_bodies(tx, copy_id)
         store.mark_variant(tx, copy_id, now())
-    store.empty_steps(tx, variant_id)
+    _empty_steps(tx, variant_id)
     if not store.has_details(tx, conversation_id):
         _session(tx, conversation_id)
     loosen(tx, conversation_id)
+
+
+def _empty_steps(tx: Tx, variant_id: int) -> None:
+    """Empty a candidate's steps, but for which of its files came with which follow-up."""
+    named = store.steers_with_files(tx, variant_id)
+    store.empty_steps(tx, variant_id)
+    for step_id, input_id in named:
+        store.set_rest(tx, step_id, steer_rest(input_id))
 
 
 def loosen(tx: Tx, conversation_id: int) -> None:

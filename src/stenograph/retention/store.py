@@ -12,12 +12,10 @@ PAGE = 500
 
 #: The tables that pruning deletes or empties rows of.
 TOUCHED = (
-    "task_details", "invocation_details", "variant_details", "tasks", "invocations", "steps",
-    "originals", "media", "sessions", "search_documents",
+    "task_details", "invocation_details", "variant_details", "tasks", "invocations", "approvals",
+    "dispatches", "steps", "originals", "media", "sessions", "tool_sets",
+    "search_documents",
 )  # fmt: skip
-
-_SETTLED = "('completed', 'failed', 'canceled', 'timed_out')"
-_SETTLED_TASK = "('completed', 'failed', 'canceled', 'timed_out', 'uncertain', 'skipped')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,68 +117,6 @@ def due_replies(tx: Tx, workspace_id: int, cutoff: int, after: tuple[int, int]) 
     return [Due(*row) for row in rows]
 
 
-#: Nobody assembles a request from this conversation's past right now: neither its own active turn
-#: nor that of a fork that reaches this far has a model call under way yet. (An agent that runs
-#: elsewhere reads nothing here.)
-_NOBODY_PREPARES = """
-NOT EXISTS (
-  SELECT 1 FROM conversations b JOIN variants nv ON nv.turn_id = b.active_turn_id
-  JOIN runs n ON n.variant_id = nv.id
-  WHERE (b.id = t.conversation_id OR b.id IN (
-      SELECT a.conversation_id FROM ancestries a
-      WHERE a.ancestor_id = t.conversation_id AND a.boundary_position >= t.position))
-    AND n.status NOT IN ('completed', 'canceled')
-    AND NOT EXISTS (SELECT 1 FROM sessions e WHERE e.conversation_id = b.id AND e.recorded = 1)
-    AND NOT EXISTS (SELECT 1 FROM tasks nk
-      WHERE nk.run_id = n.id AND nk.selected_invocation_id IS NOT NULL))
-"""
-#: By policy, a log's details age from its import: who imports an old log wants to look at it.
-_NOT_IMPORTED_SINCE = """
-NOT EXISTS (
-  SELECT 1 FROM imports m WHERE m.imported_at > :imported AND (m.conversation_id = t.conversation_id
-    OR m.conversation_id IN (
-      SELECT a.ancestor_id FROM ancestries a WHERE a.conversation_id = t.conversation_id)))
-"""
-
-
-def run_may_go(tx: Tx, run_id: int, cutoff: int, imported: int) -> int | None:
-    """Return the variant of a run whose details may go now (agent-api.md 6); None: not yet.
-
-    `imported`: a log that was imported after this moment keeps its details.
-    """
-    found = tx.value(
-        "SELECT v.id FROM runs r JOIN variants v ON v.id = r.variant_id"
-        " JOIN turns t ON t.id = v.turn_id"
-        " WHERE r.id = :id AND r.details_pruned_at IS NULL"
-        " AND r.status IN ('completed', 'canceled') AND r.completed_at <= :cutoff"
-        f" AND v.status IN {_SETTLED}"
-        " AND NOT EXISTS (SELECT 1 FROM tasks k LEFT JOIN invocations i ON i.task_id = k.id"
-        f"   WHERE k.run_id = r.id AND (k.status NOT IN {_SETTLED_TASK}"
-        f"     OR i.status NOT IN {_SETTLED}))"
-        f" AND {_NOBODY_PREPARES} AND {_NOT_IMPORTED_SINCE}",
-        id=run_id,
-        cutoff=cutoff,
-        imported=imported,
-    )
-    return None if found is None else int(found)
-
-
-def reply_may_go(tx: Tx, variant_id: int, cutoff: int, imported: int) -> bool:
-    """Tell whether the details of a direct reply may go now."""
-    found = tx.value(
-        "SELECT 1 FROM variants v JOIN turns t ON t.id = v.turn_id"
-        " WHERE v.id = :id AND v.details_pruned_at IS NULL"
-        f" AND v.status IN {_SETTLED}"
-        " AND NOT EXISTS (SELECT 1 FROM invocations i WHERE i.variant_id = v.id"
-        f"   AND (i.status NOT IN {_SETTLED} OR i.terminal_at IS NULL OR i.terminal_at > :cutoff))"
-        f" AND {_NOBODY_PREPARES} AND {_NOT_IMPORTED_SINCE}",
-        id=variant_id,
-        cutoff=cutoff,
-        imported=imported,
-    )
-    return found is not None
-
-
 def remove_tasks(tx: Tx, run_id: int) -> None:
     """Delete a run's tasks, invocations and details; receipts stay and name none of them."""
     tx.run(
@@ -242,6 +178,23 @@ def copies(tx: Tx, variant_id: int) -> list[int]:
 def empty_steps(tx: Tx, variant_id: int) -> None:
     """Leave of a candidate's steps their places, and of what a person wrote the text."""
     _empty_steps(tx, "variant_id = :id", variant_id)
+
+
+def steers_with_files(tx: Tx, variant_id: int) -> list[tuple[int, str]]:
+    """Return (step, public id of the input) of a candidate's steers that came with files."""
+    rows = tx.rows(
+        "SELECT s.id, n.public_id FROM steps s JOIN inputs n ON n.conversation_id ="
+        " s.conversation_id WHERE s.variant_id = :id AND s.part = 'steer'"
+        " AND s.rest LIKE '%' || n.public_id || '%' AND EXISTS (SELECT 1 FROM attachments a"
+        "  WHERE a.input_id = n.id AND a.variant_id = s.variant_id)",
+        id=variant_id,
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def set_rest(tx: Tx, step_id: int, rest: str) -> None:
+    """Write what a step says besides (JSON)."""
+    tx.run("UPDATE steps SET rest = :rest WHERE id = :id", id=step_id, rest=rest)
 
 
 def empty_loose_steps(tx: Tx, conversation_id: int) -> None:
@@ -376,7 +329,8 @@ def session_agent(tx: Tx, conversation_id: int) -> str | None:
 
 
 def reduce_session(tx: Tx, conversation_id: int, agent: str | None) -> None:
-    """Leave of a document's head only which agent it was."""
+    """Leave of a document's head only which agent it was, and nothing of what its tools were."""
+    tx.run("DELETE FROM tool_sets WHERE conversation_id = :id", id=conversation_id)
     tx.run(
         "UPDATE sessions SET agent = :agent, document = NULL WHERE conversation_id = :id",
         id=conversation_id,

@@ -365,7 +365,9 @@ _REMAINS = (
     Rule(
         "steps",
         "The details of its turn were pruned, and its content is there.",
-        "SELECT id FROM steps WHERE (rest IS NOT NULL"
+        # Which of its files came with a follow-up is kept (`sessions.conversing.steer_rest`).
+        "SELECT id FROM steps WHERE ((rest IS NOT NULL AND NOT (part = 'steer'"
+        '  AND rest LIKE \'{"extra":{"stenograph":{"input":"%"}}}\' AND length(rest) < 100))'
         " OR (part IN ('agent', 'system') AND (text IS NOT NULL OR task_id IS NOT NULL)))"
         f" AND variant_id IN {_PRUNED}",
     ),
