@@ -33,7 +33,7 @@ def test_every_route_refuses_who_brings_no_valid_key(api):
     for family, prefix, route in every_route():
         if route.plane == "open":
             continue
-        wrong_plane = ["member", "executor"] if family == "v3" else ["api"]
+        wrong_plane = ["api"] if family == "agent" else ["member", "executor"]
         if family == "agent":
             wrong_plane += ["executor"] if route.plane == "member" else ["member"]
         for key in ["", *wrong_plane, *dead]:
