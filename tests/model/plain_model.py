@@ -650,16 +650,19 @@ class World:
     def _is_due(self, turn: Turn, it: Candidate, cutoff: int) -> bool:
         if it.pruned or not it.settled or it.aged_at is None or it.aged_at > cutoff:
             return False
+        if it.asked and it.aged_at > self.now - DAY:
+            return False  # its model call has not said yet what it took
         has_details = it.begun if it.source == "run" else bool(it.thoughts)
         return has_details and not any(
-            reader.answering is not None and self._prepares(reader.answering)
+            self._prepares(own)
             for reader in self.conversations
             if turn in reader.turns
+            for own in reader.own
         )
 
     def _prepares(self, turn: Turn) -> bool:
-        """A run that has not asked its model yet may still read all that was before it."""
-        return any(it.source == "run" and it.begun and not it.thoughts for it in turn.working)
+        """What has not asked its model yet may still read all that was before it."""
+        return any(it.source in ("run", "inference") and not it.thoughts for it in turn.working)
 
     def reap(self) -> None:
         """What was deleted 30 days ago goes as far as no fork reads it, the newest first."""
