@@ -14,6 +14,7 @@ from psycopg.abc import Buffer
 from psycopg.types.string import StrDumperUnknown, TextLoader
 from psycopg_pool import ConnectionPool
 
+from stenograph.storage import postgres_scrub
 from stenograph.storage.database import Dialect, Row, Tx, follow, insert_sql
 
 T = TypeVar("T")
@@ -59,27 +60,6 @@ def _insert(table: str, columns: tuple[str, ...]) -> str:
 
 def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
-
-
-def _empty_log(connection: psycopg.Connection[Row]) -> None:
-    """Have the server write over its write-ahead log; needs rights that an owner may lack.
-
-    The server uses finished segments again, old bytes and all. So the present one is left, a
-    checkpoint hands the finished ones on, and each is gone through once: what stays free of a
-    segment that is left early is filled with zeros.
-    """
-
-    def leave_segment() -> None:
-        connection.execute("SELECT pg_logical_emit_message(false, 'stenograph', 'scrub')")
-        connection.execute("SELECT pg_switch_wal()")
-
-    leave_segment()
-    connection.execute("CHECKPOINT")
-    found = connection.execute("SELECT count(*) FROM pg_ls_waldir()").fetchone()
-    assert found is not None
-    for _ in range(int(found[0]) + 1):
-        leave_segment()
-    connection.execute("CHECKPOINT")
 
 
 class PostgresTx:
@@ -222,16 +202,7 @@ class PostgresDatabase:
         with self._pool.connection() as connection:
             connection.autocommit = True
             try:
-                if not rewrite:
-                    connection.execute("VACUUM")
-                    return True
-                for table in rewrite:
-                    connection.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier(table)))
-                _empty_log(connection)
-            except errors.InsufficientPrivilege:
-                return False
-            else:
-                return True
+                return postgres_scrub.scrub(connection, rewrite)
             finally:
                 connection.autocommit = False
 
