@@ -35,7 +35,8 @@ def counts(done: Pruned) -> tuple[int, int, int]:
 
 
 def checkpoint(database: Database, location: Location) -> None:
-    """Bring everything into the files, as time would."""
+    """Bring everything into the files, as time would, and into what a planner samples."""
+    database.write(lambda tx: tx.run("ANALYZE"))
     if location.is_postgres:
         database.write(lambda tx: tx.run("CHECKPOINT"))
     else:
