@@ -12,7 +12,7 @@ import pytest
 from exports import exported
 from faults.killing import killed, statements
 from people import make_org
-from retention import bytes_left, rows
+from retention import bytes_left, engine_rows, rows
 from retention.rows import World
 from stenograph.accounts import access
 from stenograph.retention.integrity import check
@@ -128,7 +128,7 @@ def filled(empty: Location) -> tuple[Location, World]:
     def fill(database: Database) -> World:
         with database.read() as tx:
             owner = access.local(tx)
-        world = database.write(lambda tx: rows.build(tx, owner))
+        world = database.write(lambda tx: engine_rows.add(tx, owner, rows.build(tx, owner)))
         database.write(lambda tx: tx.run("UPDATE originals SET compressed = NULL"))
         world.marks.pop("originals.compressed")
         return world

@@ -361,7 +361,7 @@ def _of_the_engine(tx: Tx, owner: Caller, w: World, variant_id: int) -> None:
         tx,
         "approvals",
         task_id=w.ids["call"],
-        decision="approved",
+        decision="approve",
         decider_id=owner.principal_id,
         note=w.mark("approvals.note"),
         requested_at=T0,

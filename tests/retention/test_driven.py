@@ -20,6 +20,7 @@ from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
 from stenograph.engine.work import Work
 from stenograph.retention.integrity import check
 from stenograph.retention.prune import prune
+from stenograph.runs.request import Request, read
 from stenograph.sessions import conversing
 from stenograph.storage.database import Database
 from stenograph.storage.location import Location
@@ -104,3 +105,27 @@ def test_the_next_request_has_question_follow_up_and_answer_with_their_files(
     assert (steered["parts"][0]["text"], "\nbbb\n" in steered["parts"][1]["text"]) == ("Now.", True)
     assert told(sent)[2:] == [("assistant", "All is well."), ("user", "Go on")]
     assert check(driven.database) == []
+
+
+def _sent(driven: Driven, runs: str) -> list[tuple[int, Request]]:
+    """Return every request of runs that is there, put together from those before it."""
+    with driven.database.read() as tx:
+        calls = tx.rows(
+            "SELECT i.id FROM invocations i JOIN tasks k ON k.id = i.task_id"
+            f" JOIN runs r ON r.id = k.run_id WHERE {runs} ORDER BY i.id"
+        )
+        return [(row_id, read(tx, row_id)) for (row_id,) in calls]
+
+
+def test_no_request_rests_on_one_of_another_run(driven: Driven, talk: Conversation) -> None:
+    """Each run's first request says all of what was before it, so that this may go."""
+    ask(driven, talk, QUESTION, tool_names=("look",))
+    driven.settle()
+    newer = "r.id = (SELECT max(id) FROM runs)"
+    before = _sent(driven, newer)
+    assert len(before) == 2
+    assert WORDS["output"] in str(before[0][1].entries)  # that of the first run
+    driven.write(lambda tx: tx.run(f"UPDATE runs AS r SET completed_at = 1 WHERE NOT {newer}"))
+    done = prune(driven.database, 1, rewrite=False)
+    assert done.reports[0].runs == 1
+    assert _sent(driven, newer) == before == _sent(driven, "1 = 1")

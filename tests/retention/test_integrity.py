@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from people import Org, make_org
-from retention import rows
+from retention import engine_rows, rows
 from retention.rows import T0, World
 from stenograph.ids import new_id
 from stenograph.retention import store_rules
@@ -48,7 +48,7 @@ class Record:
 
 
 def _build(tx: Tx, org: Org) -> World:
-    w = rows.build(tx, org.owner)
+    w = engine_rows.add(tx, org.owner, rows.build(tx, org.owner))
     data = b"the file as it came"
     tx.run(
         "UPDATE originals SET digest = :digest, size = :size, compressed = :compressed",
@@ -584,6 +584,9 @@ DAMAGE: dict[str, tuple[Callable[[Tx, World], object], str, str | int, str]] = {
 }
 
 
+DAMAGE |= engine_rows.damages(_second_turn)
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_each_damage_is_found_and_nothing_else(record: Record, damage: str) -> None:
     act, table, row, sentence = DAMAGE[damage]
@@ -608,7 +611,7 @@ def _spoil(table: str, key: str, column: str, value: str) -> Callable[[Tx], int]
     ("table", "column"), [(table, column) for table, column, _ in store_rules.WORDS]
 )
 def test_a_word_that_does_not_exist_is_found(record: Record, table: str, column: str) -> None:
-    key = "conversation_id" if table == "sessions" else "id"
+    key = store_rules.KEYS.get(table, "id")
     row_id, found = record.findings(_spoil(table, key, column, "stuck"))
     said = f"Its {column} is none of"
     assert any((f.table, f.id) == (table, row_id) and said in f.sentence for f in found)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from people import Org
-from retention import bytes_left, rows
+from retention import bytes_left, engine_rows, rows
 from retention.rows import T0, World
 from stenograph.clock import DAY, MINUTE, now
 from stenograph.errors import ForbiddenError, InvalidInputError, RefusedError
@@ -44,8 +44,9 @@ def checkpoint(database: Database, location: Location) -> None:
 
 
 def test_no_byte_of_what_expires_is_left_and_all_else_is(
-    database: Database, database_location: Location, world: World
+    database: Database, database_location: Location, org: Org, world: World
 ) -> None:
+    database.write(lambda tx: engine_rows.add(tx, org.owner, world))
     checkpoint(database, database_location)
     assert bytes_left.in_files(database, database_location, world.marks) == set(world.marks)
     gone = {name: mark for name, mark in world.marks.items() if rows.expires(name)}
@@ -370,6 +371,15 @@ def test_each_ages_alone(database: Database, world: World) -> None:
     assert counts(pruned(database, 9)) == (1, 0, 0)
 
 
+def test_a_run_ages_from_its_end_and_not_from_its_answer(database: Database, world: World) -> None:
+    """Its answer may have been there long before its last work in the background was done."""
+    database.write(
+        lambda tx: tx.run("UPDATE runs SET completed_at = :at, delivered_at = 1", at=now() - DAY)
+    )
+    assert counts(pruned(database, 2)) == (0, 1, 0)
+    assert counts(pruned(database, 1)) == (1, 0, 0)
+
+
 def test_by_policy_an_old_log_ages_from_its_import(database: Database, world: World) -> None:
     database.write(lambda tx: tx.run("UPDATE imports SET imported_at = :at", at=now() - DAY))
     assert counts(pruned(database, None)) == (0, 0, 2)
@@ -553,6 +563,23 @@ def test_an_organization_whose_policy_is_off_is_not_looked_at(
     assert counts(done) == (0, 0, 0)
     assert counts(pruned(database, 0, organization="elsewhere")) == (0, 0, 0)
     assert counts(pruned(database, 0, organization="default")) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("days", [None, 90])
+def test_a_policy_that_is_raised_or_turned_off_stops_a_prune(
+    database: Database, org: Org, world: World, days: int | None
+) -> None:
+    def age(tx: Tx) -> None:
+        for table, column in (("runs", "completed_at"), ("invocations", "terminal_at")):
+            tx.run(f"UPDATE {table} SET {column} = :at", at=now() - 40 * DAY)
+        tx.run("UPDATE imports SET imported_at = :at", at=now() - 40 * DAY)
+
+    def relent(_: int) -> None:
+        database.write(lambda tx: policy.set_retention_days(tx, org.owner, days))
+
+    database.write(age)
+    database.write(lambda tx: policy.set_retention_days(tx, org.owner, 30))
+    assert counts(prune(database, rewrite=False, progress=relent))[:2] == (1, 0)
 
 
 def test_only_administrators_set_the_policy(database: Database, org: Org) -> None:

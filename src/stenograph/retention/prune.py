@@ -32,6 +32,27 @@ _KEPT_OF_AGENT = ("name", "version", "model_name")
 
 
 @dataclass(frozen=True, slots=True)
+class _Age:
+    """How old the details of an organization must be at a moment: by its policy, or as asked."""
+
+    organization_id: int
+    asked: int | None
+    at: int
+
+    def cutoff(self, tx: Tx) -> int | None:
+        """Return by when work must have ended. None: the policy is off.
+
+        Each candidate asks anew, so that who raises the policy, or turns it off, stops a prune.
+        """
+        days = store.policy(tx, self.organization_id) if self.asked is None else self.asked
+        return None if days is None else self.at - days * DAY
+
+    def imported(self, cutoff: int) -> int:
+        """Return by when a log must have been imported."""
+        return cutoff if self.asked is None else _ALL
+
+
+@dataclass(frozen=True, slots=True)
 class PruneReport:
     """What went. `skipped` are candidates old enough that something still holds.
 
@@ -100,16 +121,15 @@ def _organization(
     days = organization.days if older_than is None else older_than
     if days is None:
         return PruneReport(organization.slug, None)
-    cutoff = now() - days * DAY
-    imported = cutoff if older_than is None else _ALL
+    age = _Age(organization.id, older_than, now())
     with database.read() as tx:
         workspaces = store.workspaces(tx, organization.id)
     gone = {_run: 0, _reply: 0}
     skipped = 0
     for workspace_id in workspaces:
         for due, act in ((store.due_runs, _run), (store.due_replies, _reply)):
-            for one in _each(database, due, workspace_id, cutoff):
-                if database.write(partial(act, due=one, cutoff=cutoff, imported=imported)):
+            for one in _each(database, due, workspace_id, age):
+                if database.write(partial(act, due=one, age=age)):
                     gone[act] += 1
                 else:
                     skipped += 1
@@ -122,22 +142,26 @@ def _each(
     database: Database,
     due: Callable[[Tx, int, int, tuple[int, int]], list[Due]],
     workspace_id: int,
-    cutoff: int,
+    age: _Age,
 ) -> Iterator[Due]:
     """Yield the candidates of a workspace, page by page behind a cursor."""
     after = (-(2**62), 0)
     while True:
         with database.read() as tx:
-            page = due(tx, workspace_id, cutoff, after)
+            cutoff = age.cutoff(tx)
+            page = [] if cutoff is None else due(tx, workspace_id, cutoff, after)
         if not page:
             return
         yield from page
         after = (page[-1].at, page[-1].id)
 
 
-def _run(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
+def _run(tx: Tx, due: Due, age: _Age) -> bool:
     conversations.lock(tx, due.conversation_id)
-    variant_id = holds.run_may_go(tx, due.id, cutoff, imported)
+    cutoff = age.cutoff(tx)
+    if cutoff is None:
+        return False
+    variant_id = holds.run_may_go(tx, due.id, cutoff, age.imported(cutoff))
     if variant_id is None:
         return False
     store.remove_tasks(tx, due.id)
@@ -146,9 +170,10 @@ def _run(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
     return True
 
 
-def _reply(tx: Tx, due: Due, cutoff: int, imported: int) -> bool:
+def _reply(tx: Tx, due: Due, age: _Age) -> bool:
     conversations.lock(tx, due.conversation_id)
-    if not holds.reply_may_go(tx, due.id, cutoff, imported):
+    cutoff = age.cutoff(tx)
+    if cutoff is None or not holds.reply_may_go(tx, due.id, cutoff, age.imported(cutoff)):
         return False
     store.remove_invocations(tx, due.id)
     store.mark_variant(tx, due.id, now())

@@ -10,6 +10,9 @@ from stenograph.storage.database import Row
 
 #: Seconds to wait for readers of old snapshots.
 _PATIENCE = 30
+#: How often a table is written anew for readers that came in between, as the server's own samplers
+#: do.
+_TRIES = 3
 
 #: Who may still see rows that were deleted before transaction `at`: sessions (the server's own
 #: included: it samples tables), transactions that were prepared, standbys that say what they read.
@@ -33,19 +36,19 @@ def scrub(connection: psycopg.Connection[Row], rewrite: Sequence[str]) -> bool:
     if not rewrite:
         connection.execute("VACUUM")
         return True
-    if not _nobody_looks_back(connection):
-        return False
     connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
     try:
-        anew = [_write_anew(connection, table) for table in rewrite]
+        if not all(_write_anew(connection, table) for table in rewrite):
+            return False
         _forget_samples(connection, rewrite)
-        anew.append(_write_anew(connection, "pg_statistic"))
+        if not _write_anew(connection, "pg_statistic"):
+            return False
         _empty_log(connection)
     except (errors.InsufficientPrivilege, errors.LockNotAvailable):
         return False
     finally:
         connection.execute("RESET lock_timeout")
-    return all(anew)
+    return True
 
 
 def _nobody_looks_back(connection: psycopg.Connection[Row]) -> bool:
@@ -65,7 +68,18 @@ def _nobody_looks_back(connection: psycopg.Connection[Row]) -> bool:
 
 
 def _write_anew(connection: psycopg.Connection[Row], table: str) -> bool:
-    """Write a table anew. False: deleted rows had to be taken along, for somebody sees them."""
+    """Write a table anew. False: somebody looks back."""
+    for _ in range(_TRIES):
+        if not _nobody_looks_back(connection):
+            return False
+        if _rewrite(connection, table):
+            return True
+    return False
+
+
+def _rewrite(connection: psycopg.Connection[Row], table: str) -> bool:
+    """Write a table anew. False: deleted rows were taken along, for one who came just now and looks
+    back as far as some older transaction."""
     told: list[str] = []
 
     def listen(said: errors.Diagnostic) -> None:
