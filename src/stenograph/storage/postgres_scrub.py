@@ -10,20 +10,19 @@ from stenograph.storage.database import Row
 
 #: Seconds to wait for readers of old snapshots.
 _PATIENCE = 30
-#: How often a table is written anew for readers that came in between, as the server's own samplers
-#: do.
-_TRIES = 3
 
-#: Who may still see rows that were deleted before transaction `at`: sessions (the server's own
-#: included: it samples tables), transactions that were prepared, standbys that say what they read.
-_OLD_SNAPSHOTS = """
-SELECT count(*) FROM (
-  SELECT unnest(ARRAY[backend_xmin, backend_xid]) AS held FROM pg_stat_activity
-    WHERE pid <> pg_backend_pid()
+#: Whether nobody sees what was deleted before transaction `at`, and nobody will: who comes now
+#: sees back to the oldest transaction under way, in whichever database. Who is there: sessions (the
+#: server's own included: it samples tables), transactions that were prepared, standbys that say
+#: what they read.
+_NOBODY = """
+SELECT pg_snapshot_xmin(pg_current_snapshot()) > CAST(%(at)s AS xid8) AND NOT EXISTS (
+  SELECT 1 FROM (
+    SELECT backend_xmin AS held FROM pg_stat_activity WHERE pid <> pg_backend_pid()
       AND (datname = current_database() OR backend_type = 'walsender')
-  UNION ALL SELECT xmin FROM pg_replication_slots
-  UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
-) AS holders WHERE age(held) >= age(CAST(%(at)s AS xid))
+    UNION ALL SELECT xmin FROM pg_replication_slots
+    UNION ALL SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()
+  ) AS there WHERE age(held) >= age(CAST(CAST(%(at)s AS xid8) AS xid)))
 """
 
 
@@ -38,11 +37,14 @@ def scrub(connection: psycopg.Connection[Row], rewrite: Sequence[str]) -> bool:
         return True
     connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
     try:
-        if not all(_write_anew(connection, table) for table in rewrite):
+        if not _nobody_looks_back(connection):
             return False
+        for table in rewrite:
+            _write_anew(connection, table)
         _forget_samples(connection, rewrite)
-        if not _write_anew(connection, "pg_statistic"):
+        if not _nobody_looks_back(connection):
             return False
+        _write_anew(connection, "pg_statistic")
         _empty_log(connection)
     except (errors.InsufficientPrivilege, errors.LockNotAvailable):
         return False
@@ -57,42 +59,18 @@ def _nobody_looks_back(connection: psycopg.Connection[Row]) -> bool:
     To write a table anew under a reader's eyes would hold up everybody, and take along what the
     reader sees.
     """
-    found = connection.execute("SELECT CAST(pg_current_xact_id() AS xid)::text").fetchone()
+    found = connection.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()
     assert found is not None
     patience = time.monotonic() + _PATIENCE
-    while connection.execute(_OLD_SNAPSHOTS, {"at": found[0]}).fetchone() != (0,):
+    while connection.execute(_NOBODY, {"at": found[0]}).fetchone() != (True,):
         if time.monotonic() > patience:
             return False
         time.sleep(0.1)
     return True
 
 
-def _write_anew(connection: psycopg.Connection[Row], table: str) -> bool:
-    """Write a table anew. False: somebody looks back."""
-    for _ in range(_TRIES):
-        if not _nobody_looks_back(connection):
-            return False
-        if _rewrite(connection, table):
-            return True
-    return False
-
-
-def _rewrite(connection: psycopg.Connection[Row], table: str) -> bool:
-    """Write a table anew. False: deleted rows were taken along, for one who came just now and looks
-    back as far as some older transaction."""
-    told: list[str] = []
-
-    def listen(said: errors.Diagnostic) -> None:
-        if said.message_detail:
-            told.append(said.message_detail)
-
-    connection.add_notice_handler(listen)
-    try:
-        connection.execute(sql.SQL("VACUUM (FULL, VERBOSE) {}").format(sql.Identifier(table)))
-    finally:
-        connection.remove_notice_handler(listen)
-    # "12 dead row versions cannot be removed yet.", in the server's language.
-    return bool(told) and all(detail.split()[:1] == ["0"] for detail in told)
+def _write_anew(connection: psycopg.Connection[Row], table: str) -> None:
+    connection.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier(table)))
 
 
 def _forget_samples(connection: psycopg.Connection[Row], tables: Sequence[str]) -> None:
