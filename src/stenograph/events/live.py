@@ -78,7 +78,7 @@ class Subscription:
         with Subscription(conversation_id, {"transcript"}) as heard:
             item = await heard.next(seconds)
 
-    Without topics it hears only of commits.
+    Without topics it hears only of commits, until it attends to some.
     """
 
     def __init__(self, conversation_id: int, topics: Collection[Topic] = ()) -> None:
@@ -92,10 +92,15 @@ class Subscription:
 
     def __enter__(self) -> "Subscription":
         self._listening.__enter__()
+        self.attend(self.topics)
+        return self
+
+    def attend(self, topics: Collection[Topic]) -> None:
+        """Hear frames of these topics from now on."""
+        self.topics = frozenset(topics)
         if self.topics:
             with _lock:
                 _subscriptions[self._conversation_id].add(self)
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._listening.__exit__(None, None, None)

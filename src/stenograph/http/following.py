@@ -135,7 +135,7 @@ async def follow(
     does, and `CutError` for a client that does not keep up with what is told live.
     """
     loop = asyncio.get_running_loop()
-    with Subscription(conversation_id, topics) as heard:
+    with Subscription(conversation_id) as heard:
         upto: int | None = None
         while True:
             looked = await door.read(lambda tx, caller: look(tx, caller, after, upto))  # noqa: B023
@@ -146,6 +146,8 @@ async def follow(
                 return
             if looked.more:
                 continue
+            # Not before: a frame told while the first look was taken would come behind its own end.
+            heard.attend(topics)
             yield None
             while True:
                 item = await heard.next(POLL)
