@@ -161,12 +161,16 @@ async def start(double: Double, *options: str, **environment: str) -> asyncio.su
     )  # fmt: skip
 
 
-async def stop(worker: asyncio.subprocess.Process, number: int) -> tuple[str, str]:
-    """Send a signal, and return what was said; the status has to be 0."""
+async def stop(
+    worker: asyncio.subprocess.Process, number: int, *, lines: int = 0
+) -> tuple[str, str]:
+    """Send a signal once it has said so many lines, and return all; the status has to be 0."""
+    assert worker.stdout is not None
+    first = [await asyncio.wait_for(worker.stdout.readline(), 30) for _ in range(lines)]
     worker.send_signal(number)
     out, err = await asyncio.wait_for(worker.communicate(), 30)
     assert worker.returncode == 0
-    return out.decode(), err.decode()
+    return b"".join([*first, out]).decode(), err.decode()
 
 
 TICKET = {"STENO_TICKET": "the-ticket", "STENO_VERIFIER": "the-verifier"}
@@ -196,7 +200,7 @@ def test_a_person_reads_one_line_a_call(tmp_path: Path, number: int) -> None:
             worker = await start(double, "--install-id", "install", "--name", "Ada", **TICKET)
             double.call("bash", command="exit 1", session_id="0198-session")
             await double.settled()
-            return await stop(worker, number)
+            return await stop(worker, number, lines=2)
 
     out, err = asyncio.run(work())
     ready, call, stopping = out.splitlines()
@@ -212,7 +216,7 @@ def test_a_machine_reads_lines_of_json(tmp_path: Path) -> None:
             double.faults["claims"].append(503)
             double.call("glob", pattern="*", session_id="s")
             await double.settled()
-            return await stop(worker, signal.SIGTERM)
+            return await stop(worker, signal.SIGTERM, lines=4)
 
     out, _ = asyncio.run(work())
     said = [json.loads(line) for line in out.splitlines()]
