@@ -35,9 +35,13 @@ def steno(tmp_path: Path, *words: str, said: str = "", **environment: str):
     )
 
 
+def went_well(done: subprocess.CompletedProcess) -> None:
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def exported(tmp_path: Path, session_id: str) -> dict:
     done = steno(tmp_path, "export", session_id)
-    assert done.returncode == 0, done.stderr
+    went_well(done)
     return json.loads(done.stdout)
 
 
@@ -47,7 +51,7 @@ def told(done: subprocess.CompletedProcess) -> list[dict]:
 
 def test_what_it_thinks_calls_and_says_is_shown_and_recorded(tmp_path, folder):
     done = steno(tmp_path, "run", "[dev:files]", "--root", str(folder))
-    assert done.returncode == 0, done.stderr
+    went_well(done)
     lines = done.stdout.splitlines()
     assert lines[0] == "I need both files, and neither depends on the other."
     assert lines.count('→ read {"path":"README.md"}') == 1
@@ -79,7 +83,7 @@ def test_what_it_thinks_calls_and_says_is_shown_and_recorded(tmp_path, folder):
 )  # fmt: skip
 def test_the_exit_status_is_the_outcome(tmp_path, prompt, options, status, outcome):
     done = steno(tmp_path, "run", prompt, "--json", *options)
-    assert done.returncode == status, done.stderr
+    assert (done.returncode, done.stderr) == (status, "")
     *events, last = told(done)
     assert last["session"]["outcome"] == outcome
     assert [event["seq"] for event in events] == sorted({event["seq"] for event in events})
@@ -95,7 +99,7 @@ call = [{ tool = "bash", arguments = { command = "echo $PASSWORD | wc -c; echo $
 say = "{results}"
 ```"""
     done = steno(tmp_path, "run", "-", "--root", str(folder), "--secret", "PASSWORD", said=prompt)
-    assert done.returncode == 0, done.stderr
+    went_well(done)
     assert str(len(value) + 1) in done.stdout
     assert "[redacted-secret]" in done.stdout
     document = json.dumps(exported(tmp_path, done.stdout.splitlines()[-1].split()[-1]))
@@ -105,7 +109,7 @@ say = "{results}"
 def test_a_call_that_nobody_is_there_to_allow_is_denied(tmp_path, folder):
     done = steno(tmp_path, "run", "[dev:call write {\"path\": \"x\", \"content\": \"y\"}]",
                  "--root", str(folder), "--ask")  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    went_well(done)
     assert "Nobody is there to ask" in done.stdout
     assert not (folder / "x").exists()
 
@@ -113,7 +117,7 @@ def test_a_call_that_nobody_is_there_to_allow_is_denied(tmp_path, folder):
 def test_a_call_that_is_allowed_is_made(tmp_path, folder):
     done = steno(tmp_path, "run", "[dev:call write {\"path\": \"x\", \"content\": \"y\"}]",
                  "--root", str(folder), "--ask", said="y\n")  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    went_well(done)
     assert (folder / "x").read_text() == "y"
 
 
@@ -128,13 +132,14 @@ def test_ctrl_c_cancels_the_session(tmp_path):
     process = subprocess.Popen(
         [*STENO, "run", "[dev:slow]", "--data", str(tmp_path / "data"), "--json"],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (130, "")
     assert json.loads(out.splitlines()[-1])["session"]["status"] == "cancelled"
 
 
@@ -164,7 +169,8 @@ def test_it_runs_on_a_server_that_serves_the_folder_or_is_named(tmp_path, folder
     local = steno(tmp_path, "run", "[dev:files]", "--root", str(folder), "--quiet")
     named = steno(tmp_path / "other", "run", "[dev:files]", "--root", str(folder), "--quiet",
                   "--url", server.url, STENO_API_KEY=server.keys["api"])  # fmt: skip
-    assert (local.returncode, named.returncode) == (0, 0), local.stderr + named.stderr
+    went_well(local)
+    went_well(named)
     url = f"{server.url}/v3/organizations/default/sessions"
     headers = {"Authorization": f"Bearer {server.keys['api']}"}
     found = httpx.get(url, headers=headers).json()["items"]
@@ -175,7 +181,7 @@ def test_it_runs_on_a_server_that_serves_the_folder_or_is_named(tmp_path, folder
 
 def test_a_chat_goes_on_with_what_is_typed(tmp_path):
     done = steno(tmp_path, "chat", "one", said="two\n\nnever read\n")
-    assert done.returncode == 0, done.stderr
+    went_well(done)
     assert [line for line in done.stdout.splitlines() if "You said" in line] == [
         "You said: one", "You said: two",
     ]  # fmt: skip
@@ -187,6 +193,6 @@ def test_an_answer_may_hold_whatever_ends_a_line_elsewhere(tmp_path):
 say = "one\\u2028two\\u0085three"
 ```"""
     done = steno(tmp_path, "run", "-", "--json", said=prompt)
-    assert done.returncode == 0, done.stderr
+    went_well(done)
     said = [json.loads(line) for line in done.stdout.split("\n") if line]
     assert "one\u2028two\u0085three" in [event.get("text") for event in said]

@@ -1,7 +1,8 @@
 """A session over HTTP: begun, followed to the end of its turn, talked to, stopped."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,30 +42,32 @@ class Session:
         url = f"{self.server.root}/sessions/{self.public_id}{path}"
         return said(await self.http.post(url, json=body))
 
-    async def events(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    async def events(self) -> AsyncGenerator[tuple[str, Mapping[str, Any]], None]:
         """Give (type, event) as they come, up to the last one, `session`, when its turn is over.
 
-        Raises `StenographError` when the server stays away.
+        To be closed by who stops in the middle. Raises `StenographError` when the server stays
+        away.
         """
         loop = asyncio.get_running_loop()
         lost_at: float | None = None
         while True:
             try:
-                async for kind, event in self._stream():
-                    lost_at = None
-                    self.seq = event.get("seq", self.seq)
-                    if kind == "error":
-                        raise StenographError(str(event.get("message") or event.get("error")))
-                    yield kind, event
-                    if kind == "session":
-                        return
+                async with aclosing(self._stream()) as stream:
+                    async for kind, event in stream:
+                        lost_at = None
+                        self.seq = event.get("seq", self.seq)
+                        if kind == "error":
+                            raise StenographError(str(event.get("message") or event.get("error")))
+                        yield kind, event
+                        if kind == "session":
+                            return
             except httpx.TransportError as error:
                 lost_at = lost_at or loop.time()
                 if loop.time() - lost_at > _PATIENCE:
                     raise StenographError(f"The server is away: {error}") from None
             await asyncio.sleep(_PAUSE)
 
-    async def _stream(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    async def _stream(self) -> AsyncGenerator[tuple[str, Mapping[str, Any]], None]:
         url = f"{self.server.root}/sessions/{self.public_id}/events/stream"
         params = {"after_seq": str(self.seq), "transcript": "1"}
         async with self.http.stream("GET", url, params=params) as answer:

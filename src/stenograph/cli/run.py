@@ -5,7 +5,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -233,13 +233,14 @@ async def _watch(
         loop.add_signal_handler(signal.SIGINT, stop)
     asking: set[asyncio.Task[None]] = set()
     try:
-        async for kind, event in session.events():
-            if kind == "session":
-                return event, bool(stopping)
-            view.show(kind, event)
-            data = event.get("data") or {}
-            if wish.ask and kind == "tool" and data.get("status") == "needs_approval":
-                asking.add(asyncio.ensure_future(_ask(session, view, data)))
+        async with aclosing(session.events()) as events:
+            async for kind, event in events:
+                if kind == "session":
+                    return event, bool(stopping)
+                view.show(kind, event)
+                data = event.get("data") or {}
+                if wish.ask and kind == "tool" and data.get("status") == "needs_approval":
+                    asking.add(asyncio.ensure_future(_ask(session, view, data)))
     finally:
         if interruptible:
             loop.remove_signal_handler(signal.SIGINT)
