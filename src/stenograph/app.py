@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stenograph import logs
 from stenograph.accounts import first_start
@@ -17,13 +18,14 @@ from stenograph.conversations import search_index
 from stenograph.engine import choice
 from stenograph.engine.engine import Place
 from stenograph.errors import StenographError
-from stenograph.http import idempotency, server
-from stenograph.http.edge import Edge
 from stenograph.retention import nightly
 from stenograph.settings import Settings
 from stenograph.storage import location, lock, prepare
 from stenograph.storage.location import Location
 from stenograph.storage.sealing import sealer
+
+if TYPE_CHECKING:
+    from stenograph.http.edge import Edge
 
 #: How long a stopping server waits for the requests it is answering, in seconds.
 PATIENCE = 10
@@ -40,6 +42,7 @@ def serve(settings: Settings, announce: Callable[[str, bool], None]) -> None:
     """Serve until SIGTERM or SIGINT; `announce(url, first_start)` is called once it answers."""
     # Imported here: other commands start faster without it.
     from stenograph.engine import serving
+    from stenograph.http import idempotency, server
 
     logs.configure(settings)
     choice.rules(settings)  # what cannot be used is said before anything is begun
@@ -85,7 +88,7 @@ async def _drive(
 
 
 async def _serve(
-    application: Edge,
+    application: "Edge",
     driving: Callable[[], Coroutine[None, None, None]],
     listening: socket.socket,
     ready: Callable[[], None],
