@@ -6,7 +6,9 @@ import pytest
 
 from engine.driving import Driven
 from exports import exported, exported_bytes
+from model import answering
 from oracles import atif_package, harbor
+from stenograph.engine import store
 from stenograph.engine.choice import Rules
 from stenograph.engine.models.failures import Patience
 from stenograph.engine.results import LONGEST, PREVIEW
@@ -240,6 +242,17 @@ def test_what_a_model_calls_wrongly_is_told_to_it(driven: Driven) -> None:
     assert call["arguments"] == {}
     assert call["extra"]["stenograph"]["arguments_as_written"] == '{"path": "README.md"'
     assert check(driven.database) == []
+
+
+def test_arguments_that_no_export_holds_are_told_as_they_were_written(driven: Driven) -> None:
+    deep = '{"a":' * 950 + "1" + "}" * 950
+    session_id = driven.open("hi")
+    (asked,) = driven.read(store.unsettled)
+    call = answering.ask(driven.database, asked)
+    answering.hear(driven.database, asked, call, "", "", 1, deep)
+    call = exported(driven.database, session_id)["steps"][1]["tool_calls"][0]
+    assert call["arguments"] == {}
+    assert call["extra"]["stenograph"]["arguments_as_written"] == deep
 
 
 def test_a_huge_output_is_kept_up_to_a_limit_and_told_in_short(driven: Driven) -> None:

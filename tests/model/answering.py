@@ -51,7 +51,13 @@ def ask(database: Database, candidate: str) -> Asked:
 
 
 def hear(
-    database: Database, candidate: str, asked: Asked, text: str, thought: str, wanted: int
+    database: Database,
+    candidate: str,
+    asked: Asked,
+    text: str,
+    thought: str,
+    wanted: int,
+    arguments: str = "{}",
 ) -> None:
     """Write what the model answers, and how many tools it calls."""
     response = Response(
@@ -60,7 +66,7 @@ def hear(
         text=text,
         reasoning=thought,
         reasoning_trace='{"encrypted":"c2VjcmV0"}' if thought else None,
-        tool_calls=tuple(ToolCall(f"call_{n}", "look", "{}") for n in range(wanted)),
+        tool_calls=tuple(ToolCall(f"call_{n}", "look", arguments) for n in range(wanted)),
         usage=Usage(prompt_tokens=10, completion_tokens=2, cached_tokens=4),
         cost_usd=0.5,
         finish_reason="stop",

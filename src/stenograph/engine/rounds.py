@@ -36,6 +36,8 @@ from stenograph.runs.invocation import Invocation, Usage
 from stenograph.runs.task import Call, Task
 from stenograph.sessions import conversing
 from stenograph.storage.database import Row, Tx
+from stenograph.trajectories.atif.reading import is_deep
+from stenograph.trajectories.atif.rules import MAX_FREE_NESTING
 
 #: Kinds of failure that cost nothing, by what the providers say: there was no answer to bill.
 _UNBILLED = frozenset(
@@ -327,8 +329,10 @@ def _add_calls(tx: Tx, work: Work, round: Task, calls: tuple[ToolCall, ...]) -> 
 
 
 def _input(call: ToolCall) -> tuple[str, str | None]:
-    """Return a call's arguments as the record keeps them, a JSON object, and as they were written
-    where that is something else."""
+    """Return a call's arguments as the record keeps them, a JSON object that an export may hold,
+    and as they were written where that is something else."""
+    if is_deep(call.arguments.encode("utf-8", "surrogatepass"), MAX_FREE_NESTING):
+        return "{}", call.arguments
     try:
         if isinstance(msgspec.json.decode(call.arguments), dict):
             return call.arguments, None

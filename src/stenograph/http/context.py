@@ -17,6 +17,7 @@ from stenograph.http.route import Route
 from stenograph.settings import Settings
 from stenograph.storage.database import Database, Tx
 from stenograph.storage.sealing import Sealer
+from stenograph.trajectories.atif.reading import MAX_NESTING, is_deep
 
 T = TypeVar("T")
 #: What msgspec repeats of the body: a word that is none of those allowed, an unknown member's name.
@@ -91,9 +92,15 @@ def _read(database: Database, look: Callable[[Tx], T]) -> T:
 def decode(raw: bytes, shape: type[T]) -> T:
     """Read JSON of a shape; what is wrong is said with a JSON pointer (RFC 6901).
 
-    Raises `InvalidInputError`: `bad_request` for what is no JSON, `parameter_missing` for a
-    required member that is not there, `parameter_invalid` for a wrong type or value.
+    Raises `InvalidInputError`: `bad_request` for what is no JSON or nested too deep,
+    `parameter_missing` for a required member that is not there, `parameter_invalid` for a wrong
+    type or value.
     """
+    # The decoder's own limit is that of the stack, and what it just takes nobody can write again.
+    if is_deep(raw):
+        raise InvalidInputError(
+            f"The body is nested more than {MAX_NESTING} levels deep", code="bad_request", pointer=""
+        )
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.ValidationError as error:

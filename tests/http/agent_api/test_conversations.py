@@ -153,6 +153,18 @@ def test_a_refused_conversation_leaves_no_receipt(api, home):
     assert create(api, home).status_code == 201
 
 
+def test_metadata_that_nobody_could_read_again_is_refused(api, home):
+    for levels, status in ((190, 201), (201, 400), (940, 400), (10_000, 400)):
+        deep = '{"a":' * levels + "1" + "}" * levels
+        content = f'{{"conversation":{{"metadata":{deep}}}}}'
+        headers = {"Idempotency-Key": f"k{levels}"}
+        answer = api.post(f"{home}/conversations", content=content, headers=headers)
+        assert answer.status_code == status, levels
+    assert answer.json()["error"]["code"] == "bad_request"
+    (made,) = api.get(f"{home}/conversations").json()["conversations"]
+    assert api.get(f"{home}/conversations/{made['public_id']}").status_code == 200
+
+
 def test_lists_page_in_either_order(api, database, home):
     made = [create(api, home, key=str(n)).json()["conversation"] for n in range(5)]
     ids = [one["public_id"] for one in made]

@@ -173,15 +173,18 @@ def test_a_round_in_full_has_no_reasoning(api, where, said):
     assert "First I list" not in answer.text
 
 
-def test_arguments_that_are_no_json_stay_text(api, database, where):
+def test_arguments_that_cannot_be_told_as_json_stay_text(api, database, where):
+    cut, deep = '{"cut": ', '{"a":' * 950 + "1" + "}" * 950
+
     def make(tx):
         said = story.open_run(tx, where)
         first = task.add_round(tx, said.run)
-        task.add_calls(tx, said.run, first, [Call("f", '{"cut": ')])
+        task.add_calls(tx, said.run, first, [Call("f", cut), Call("f", deep)])
         return said
 
     said = database.write(make)
-    assert api.get(where.run(said) + "/tasks/r2t0").json()["task"]["input"] == '{"cut": '
+    for key, written in (("r2t0", cut), ("r2t1", deep)):
+        assert api.get(f"{where.run(said)}/tasks/{key}").json()["task"]["input"] == written
 
 
 def test_requests_of_single_rounds(api, where, said):

@@ -31,6 +31,7 @@ from stenograph.runs.run import Run
 from stenograph.runs.task import Task
 from stenograph.runs.transcript import CallLine, RoundLine, Tokens
 from stenograph.storage.database import Tx
+from stenograph.trajectories.atif.reading import is_deep
 
 R = "/workspaces/{workspace}/runs/{run}"
 PREFIX = Text(name="prefix", about="The key of a call, to read the branch beneath it.")
@@ -226,10 +227,11 @@ async def get_task(ctx: Ctx, workspace: str, run: str, task_key: str) -> wire_ru
 
 
 def _json(text: str) -> Any:
-    """Read arguments; a model may have written what is no JSON, which stays text."""
+    """Read arguments; a model may have written what is no JSON, or is nested too deep to be written
+    again: that stays text."""
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        return text if is_deep(text.encode()) else msgspec.json.decode(text)
+    except msgspec.DecodeError:
         return text
 
 

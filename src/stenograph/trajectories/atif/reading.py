@@ -47,7 +47,7 @@ def read_json(data: bytes, *, replace_invalid: bool = False) -> ReadJson[Json]:
     were cut off mid-character); otherwise they are an error.
     Raises InvalidInputError, with `line`, `column` and `offset` where there is a place to name.
     """
-    if _nesting(data) > MAX_NESTING:
+    if is_deep(data):
         raise _too_deep()
     try:
         return read_as(data, _decode, replace_invalid=replace_invalid)
@@ -119,17 +119,17 @@ _NOT_STRUCTURE = bytes(byte for byte in range(256) if byte not in b'"[]{}')
 _STEP = bytes({91: 1, 123: 1, 93: 255, 125: 255}.get(byte, 0) for byte in range(256))
 
 
-def _nesting(data: bytes) -> int:
-    """Return how deep arrays and objects lie inside one another; 0 where it cannot matter.
+def is_deep(data: bytes, levels: int = MAX_NESTING) -> bool:
+    """Tell whether arrays and objects lie more than so many levels inside one another.
 
     Linear, and in C but for the last step: escapes go, then all but quotes and brackets, then what
     is between quotes.
     """
-    if data.count(b"[") + data.count(b"{") <= MAX_NESTING:
-        return 0
+    if data.count(b"[") + data.count(b"{") <= levels:
+        return False
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
     outside = b"".join(unescaped.translate(None, _NOT_STRUCTURE).split(b'"')[::2])
-    return max(accumulate(memoryview(outside.translate(_STEP)).cast("b")), default=0)
+    return max(accumulate(memoryview(outside.translate(_STEP)).cast("b")), default=0) > levels
 
 
 #: A surrogate pair, a lone surrogate (the group), or any other escape.
