@@ -98,9 +98,8 @@ def decode(raw: bytes, shape: type[T]) -> T:
     """
     # The decoder's own limit is that of the stack, and what it just takes nobody can write again.
     if is_deep(raw):
-        raise InvalidInputError(
-            f"The body is nested more than {MAX_NESTING} levels deep", code="bad_request", pointer=""
-        )
+        message = f"The body is nested more than {MAX_NESTING} levels deep"
+        raise InvalidInputError(message, code="bad_request", pointer="")
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.ValidationError as error:
