@@ -96,6 +96,12 @@ def test_members_of_a_newer_server_are_no_matter(ask: Callable[..., Any]) -> Non
     assert sent.headers["authorization"] == "Bearer k"
 
 
+def test_a_key_may_be_in_any_script(ask: Callable[..., Any]) -> None:
+    double = Double(answer(409))
+    ask(double, lambda talk: talk.turns.regenerate("t", idempotency_key="Schlüssel 1"))
+    assert dict(double.asked[0].headers.raw)[b"Idempotency-Key"] == "Schlüssel 1".encode()
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -66,9 +66,9 @@ class Call(Generic[T]):
         params = {name: _text(it) for name, it in self.query.items() if it is not None}
         headers = {}
         if self.idempotency_key is not None:
-            headers["Idempotency-Key"] = self.idempotency_key
+            headers["Idempotency-Key"] = self.idempotency_key.encode()
         if self.body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = b"application/json"
         return {
             "method": self.method,
             "url": PREFIX + self.path,

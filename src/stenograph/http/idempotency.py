@@ -45,7 +45,8 @@ def key(ctx: Ctx, *, longest: int = LONGEST) -> Key | None:
     Raises `InvalidInputError`: `idempotency_key_required`, or `parameter_invalid` for more than
     `longest` bytes.
     """
-    sent = (ctx.header(HEADER) or "").strip()
+    # No more than what HTTP calls white space: the bytes of a key in UTF-8 may look like some.
+    sent = (ctx.header(HEADER) or "").strip(" \t")
     if not sent:
         if ctx.route.idempotency == "required":
             raise InvalidInputError(
@@ -100,7 +101,8 @@ def once(
 def kept(tx: Tx, caller: Caller, scope: str, key: str) -> str | None:
     """Return what the caller's request with this key made; None: there was none, or its receipt
     counts no more."""
-    found = store.receipt(tx, caller.principal_id, scope, key, now() - KEPT)
+    sent = key.encode().decode("latin-1")  # as a header is read
+    found = store.receipt(tx, caller.principal_id, scope, sent, now() - KEPT)
     return None if found is None else str(found[2])
 
 

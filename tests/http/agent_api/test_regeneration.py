@@ -20,7 +20,7 @@ def ask(api, where, said, wish=None, *, key="k", caller="member"):
     return api.post(
         where.turn(said) + "/regeneration",
         json={"regeneration": wish or {}},
-        headers={"Idempotency-Key": key} if key else {},
+        headers={"Idempotency-Key": key.encode()} if key else {},
         key=caller,
     )
 
@@ -98,6 +98,17 @@ def test_a_receipt_is_read_by_its_key_as_things_stand_now(api, database, where):
     api.patch(made, json={"variant": {"concealed": False}})
     story.run_sql(database, "UPDATE idempotency_receipts SET created_at = 1")
     assert receipt(api, where, "k").status_code == 404
+
+
+def test_a_receipt_is_found_by_a_key_in_any_script(api, database, where):
+    said = story.rounds(database, where, ["a"])
+    for key in ("Schlüssel à", "\N{KEY}"):
+        answer = ask(api, where, said, key=key)
+        assert answer.status_code == 202
+        found = receipt(api, where, key).json()["variant"]["public_id"]
+        assert found == answer.json()["variant"]["public_id"]
+        api.post(where.path + "/cancellation")
+    assert receipt(api, where, "Schlüssel").status_code == 404
 
 
 def test_a_receipt_needs_a_key(api, database, where):
