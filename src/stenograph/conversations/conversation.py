@@ -87,9 +87,9 @@ def create(
     """Make a conversation; `answerer` is the public id or handle of who answers in it,
     `default_runner` the public id of a device.
 
-    Raises `ConflictError` (`workspace_not_active`, `entry_limit_reached`) or `RefusedError`
+    Raises `ConflictError` (`workspace_not_active`, `entry_limit_reached`), `RefusedError`
     (`answerer_not_eligible`, `runner_not_eligible`, `principal_not_eligible`,
-    `validation_failed`).
+    `validation_failed`), or `NotFoundError` if the workspace is gone.
     """
     if workspace.state != "active":
         raise ConflictError("The workspace is not active", code="workspace_not_active")
@@ -114,7 +114,10 @@ def create(
         access_default=access_default,
     )
     access_list.name(tx, workspace.id, conversation_id, entries)
-    return access.find(tx, caller, workspace.public_id, public_id)
+    made = access.find(tx, caller, workspace.public_id, public_id)
+    # Its row holds the workspace's, which another request may just have archived.
+    access.require_workspace(made)
+    return made
 
 
 def document(tx: Tx, conversation: Conversation) -> Document:

@@ -18,7 +18,6 @@ from stenograph.conversations import (
     access_list,
     attachment,
     steering,
-    store,
     store_inputs,
     store_turns,
     store_variants,
@@ -64,16 +63,15 @@ def accept(
 ) -> Input:
     """Put an input into the queue, and let it become a turn if it is its time.
 
-    Raises `ForbiddenError`; `RefusedError` (`validation_failed`, `answerer_not_eligible`);
-    `TooLargeError`; `ConflictError` (`workspace_not_active`, `conversation_archived`,
-    `stale_context`, `stale_timeline`, `input_queue_full`, `steering_target_changed`,
-    `steering_held`).
+    Raises `ForbiddenError`; `NotFoundError` if the conversation is gone; `RefusedError`
+    (`validation_failed`, `answerer_not_eligible`); `TooLargeError`; `ConflictError`
+    (`workspace_not_active`, `conversation_archived`, `stale_context`, `stale_timeline`,
+    `input_queue_full`, `steering_target_changed`, `steering_held`).
     """
     access.require_full(conversation)
-    access.require_open(conversation)
+    access.require_open(access.hold(tx, conversation))
     wishes = settled(tx, conversation, kind, text, wishes or Wishes())
     attachment.check(files)
-    store.lock(tx, conversation.id)
     require_current(tx, conversation.id, wishes)
     if store_inputs.count(tx, conversation.id) >= LIMIT:
         raise ConflictError("Too many inputs wait", code="input_queue_full")

@@ -13,7 +13,6 @@ from stenograph.conversations import (
     attachment,
     input_row,
     steering,
-    store,
     store_attachments,
     store_inputs,
 )
@@ -54,8 +53,8 @@ def edit(
     what `input.accept` does but for a full queue, `NotFoundError`, and `ConflictError`:
     `kernel_input_immutable`, `stale_object`.
     """
-    found = _held(tx, conversation, public_id)
-    access.require_open(conversation)
+    held, found = _held(tx, conversation, public_id)
+    access.require_open(held)
     if expected not in (None, found.lock_version):
         raise ConflictError("It was changed meanwhile", code="stale_object")
     draft = change(found)
@@ -109,8 +108,8 @@ def delete(tx: Tx, conversation: Conversation, public_id: str) -> None:
     Raises `NotFoundError`, `ForbiddenError`, or `ConflictError`: `kernel_input_immutable`,
     `stale_object`, `workspace_not_active`.
     """
-    found = _held(tx, conversation, public_id)
-    access.require_workspace(conversation)
+    held, found = _held(tx, conversation, public_id)
+    access.require_workspace(held)
     store_attachments.delete_of_input(tx, found.id)
     store_inputs.delete(tx, found.id)
     payload = {"input_public_id": public_id}
@@ -121,12 +120,11 @@ def delete(tx: Tx, conversation: Conversation, public_id: str) -> None:
 def reorder(tx: Tx, conversation: Conversation, public_ids: Sequence[str]) -> None:
     """Put what waits for a turn of its own in this order; the system's own inputs stay before.
 
-    Raises `ForbiddenError`, or `ConflictError`: `queue_changed` unless exactly the inputs that
-    people and agents put in line are named, each once.
+    Raises `ForbiddenError`, `NotFoundError`, or `ConflictError`: `queue_changed` unless exactly the
+    inputs that people and agents put in line are named, each once.
     """
     access.require_full(conversation)
-    access.require_open(conversation)
-    store.lock(tx, conversation.id)
+    access.require_open(access.hold(tx, conversation))
     movable = {
         it.public_id: it.id
         for it in input_row.queue(tx, conversation)
@@ -138,11 +136,11 @@ def reorder(tx: Tx, conversation: Conversation, public_ids: Sequence[str]) -> No
     advance(tx, conversation.id)
 
 
-def _held(tx: Tx, conversation: Conversation, public_id: str) -> Input:
-    """Return an input that may be changed, with its conversation held."""
+def _held(tx: Tx, conversation: Conversation, public_id: str) -> tuple[Conversation, Input]:
+    """Return a conversation, held and as it is now, with an input of it that may be changed."""
     input_row.find(tx, conversation, public_id)
     access.require_full(conversation)
-    store.lock(tx, conversation.id)
+    held = access.hold(tx, conversation)
     found = input_row.find(tx, conversation, public_id)
     if found.is_kernel:
         raise ConflictError(
@@ -150,4 +148,4 @@ def _held(tx: Tx, conversation: Conversation, public_id: str) -> Input:
         )
     if found.state == "consumed":
         raise ConflictError("The input has become part of a turn", code="stale_object")
-    return found
+    return held, found

@@ -48,8 +48,10 @@ def advance(tx: Tx, conversation_id: int) -> list[Turn]:
 
 def fall_due(tx: Tx, conversation_id: int) -> list[Turn]:
     """Let scheduled inputs whose time has come stand in line, or go into the running turn as they
-    wish, and return the turns that come of it."""
-    store.lock(tx, conversation_id)
+    wish, and return the turns that come of it; nothing if it was archived or deleted meanwhile."""
+    held = store.hold(tx, conversation_id)
+    if held is None or held[3] is not None:
+        return []
     for row in store_inputs.fallen_due(tx, conversation_id, now()):
         due = input_row.of(row)
         if due.state == "pending" and steering.is_taken(tx, conversation_id, due.kind, due.wishes):
