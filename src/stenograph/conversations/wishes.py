@@ -140,6 +140,15 @@ def fill(text: str, variables: Mapping[str, Variable] | None) -> str:
     )
 
 
+def filled_length(text: str, variables: Mapping[str, Variable]) -> int:
+    """Return how many characters `fill` would make of a text, without making them."""
+    lengths = {name: len(_written(value)) for name, value in variables.items()}
+    grown = (
+        lengths[found[1]] - len(found[0]) for found in _PLACE.finditer(text) if found[1] in lengths
+    )
+    return len(text) + sum(grown)
+
+
 def places(text: str) -> set[str]:
     """Return the names that stand as `{{name}}` in a text."""
     return set(_PLACE.findall(text))

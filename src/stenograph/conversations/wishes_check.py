@@ -12,6 +12,8 @@ from stenograph.conversations.wishes import (
     ResultPart,
     TextPart,
     Wishes,
+    fill,
+    filled_length,
     is_name,
     places,
 )
@@ -47,8 +49,7 @@ def check(kind: str, text: str | None, wishes: Wishes) -> None:
         raise refused("What steers no run has no expected_steering_run_public_id")
     if (text is None) == (wishes.entries is None):
         raise refused("text must not be blank, unless a raw context has entries in its place")
-    if text is not None:
-        check_text("text", text, longest=LONGEST, blank=False)
+    check_text("text", text or "", longest=LONGEST)
     if wishes.entries is not None:
         _check_entries(wishes.entries)
     check_text("instructions", wishes.instructions or "", longest=LONGEST)
@@ -109,16 +110,23 @@ def _texts(entries: tuple[Entry, ...]) -> Iterator[str]:
 
 
 def _check_variables(text: str | None, wishes: Wishes) -> None:
-    """Check that each variable has a name, and a place where it is filled in."""
+    """Check that each variable has a name, and a place where it is filled in, and what comes of
+    it."""
     variables = wishes.variables or {}
     if len(variables) > VARIABLES:
         raise refused(f"An input has at most {VARIABLES} variables")
     if sum(len(value) for value in variables.values() if isinstance(value, str)) > LONGEST:
         raise refused(f"variables are longer than {LONGEST} characters")
     texts = [text or "", wishes.instructions or "", *_texts(wishes.entries or ())]
-    used = set[str]().union(*map(places, (*texts, *(it.text for it in wishes.inline))))
+    texts += [it.text for it in wishes.inline]
+    used = set[str]().union(*map(places, texts))
     for name in variables:
         if not is_name(name):
             raise refused("A variable's name is of letters, digits, '_', '.' and '-'")
         if name not in used:
             raise refused(f"No text has the place {{{{{name}}}}} of a variable")
+    # A short name may stand for a long value, thousands of times.
+    if variables and sum(filled_length(it, variables) for it in texts) > LONGEST:
+        raise refused(f"With its variables an input is longer than {LONGEST} characters")
+    if text is not None:
+        check_text("text", fill(text, variables), longest=LONGEST, blank=False)

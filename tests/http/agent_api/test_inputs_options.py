@@ -150,6 +150,8 @@ TOGETHER = [
     {"deliver_at": "tomorrow"},
     {"text": "{{a}}", "variables": {"a": 1, "b": 2}},
     {"text": "{{a b}}", "variables": {"a b": 1}},
+    {"text": "{{a}} {{a}}", "variables": {"a": None}},
+    {"text": "{{a}}" * 200_000, "variables": {"a": "x" * 1_000_000}},
     {"kind": "message", "answering_user_public_id": "@agent"},
     {"kind": "message", "context_mode": "raw"},
     {"model": {"model": "nobody/knows"}},
