@@ -89,7 +89,8 @@ def check(wanted: Sequence[Wanted]) -> None:
         )
     for n, file in enumerate(files):
         name = file.filename
-        if not (name.isprintable() and name.strip()) or len(name) > 255 or set(name) & set("/\\"):
+        # Dots and spaces alone name a folder, or nothing.
+        if not name.isprintable() or not name.strip(". ") or len(name) > 255 or {*name} & {*"/\\"}:
             raise refused(f"attachments/{n}: a filename is 1 to 255 characters without / and \\")
         if _TYPE.fullmatch(file.content_type) is None:
             raise refused(f"attachments/{n}: a content_type is written type/subtype, in small")

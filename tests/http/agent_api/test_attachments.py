@@ -57,7 +57,7 @@ def test_files_are_kept_byte_for_byte(api, where):
     assert send(api, where, file()).status_code == 409  # the key was used with another body
 
 
-@pytest.mark.parametrize("name", ["", " ", "a/b", "a\\b", "a\nb", "x" * 256])
+@pytest.mark.parametrize("name", ["", " ", "a/b", "a\\b", "a\nb", "x" * 256, ".", ".. "])
 def test_names_are_names(name):
     with pytest.raises(RefusedError, match="filename"):
         attachment.check([attachment.File(name, "text/plain", b"x")])
