@@ -289,6 +289,12 @@ def test_nobody_waits_longer_than_they_want_to(ask: Callable[..., Any]) -> None:
     assert (type(error), error.retry_after, len(double.asked)) == (RateLimited, 60.0, 1)
 
 
+def test_a_wait_that_nobody_means_is_none(ask: Callable[..., Any]) -> None:
+    for said in ("9" * 400, "1e3", "-1", "soon", "\u0663".encode()):
+        busy = httpx.Response(503, headers={b"Retry-After": said})
+        assert ask(Double(busy), reasoning, Retries(attempts=0)).retry_after is None
+
+
 def test_waits_double_up_to_the_longest() -> None:
     retries = Retries(first=1, longest=8)
     for attempt, most in enumerate((1, 2, 4, 8, 8, 8)):

@@ -15,6 +15,8 @@ from stenograph.client.records import OlderPage, Page, Record
 T = TypeVar("T")
 PREFIX = "/agent_api/v1"
 _DOTS = re.compile(r"\.*")
+#: Seconds, up to some months: nobody means more, or can sleep for that.
+_SECONDS = re.compile(r"[0-9]{1,7}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def told(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Er
 
 def _seconds(text: str | None) -> float | None:
     # The other form that HTTP has, a date, is told by no server of ours.
-    return float(text) if text is not None and text.isascii() and text.isdigit() else None
+    return float(text) if text is not None and _SECONDS.fullmatch(text) else None
 
 
 def malformed(answer: Answer, why: str) -> MalformedResponse:
