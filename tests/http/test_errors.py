@@ -126,9 +126,13 @@ def test_head_is_get_without_the_body(api):
 
 
 def test_options_names_the_methods(api):
-    answer = api.request("OPTIONS", "/v3/self", key="")
-    assert answer.status_code == 204
-    assert set(answer.headers["allow"].split(", ")) == {"GET", "OPTIONS"}
+    for path, methods in (
+        ("/v3/self", "GET, HEAD, OPTIONS"),
+        ("/agent_api/v1/workspaces", "GET, HEAD, OPTIONS, POST"),
+        ("/agent_api/v1/workspaces/w/conversations/c", "DELETE, GET, HEAD, OPTIONS, PATCH"),
+    ):
+        answer = api.request("OPTIONS", path, key="")
+        assert (answer.status_code, answer.headers["allow"]) == (204, methods)
 
 
 # --- every error of the domain, in both shapes -------------------------------------------------
@@ -319,6 +323,32 @@ def test_a_bad_body_is_pointed_at(body, code, pointer):
     assert (error.value.code, error.value.details["pointer"]) == (code, pointer)
     if pointer:
         assert pointer in error.value.message
+
+
+def test_a_client_that_leaves_within_its_body_is_no_fault_of_ours(api, capsys):
+    pieces = iter(
+        [
+            {"type": "http.request", "body": b'{"workspace":', "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+    )
+    said = []
+
+    async def receive():
+        return next(pieces)
+
+    async def send(message):
+        said.append(message)
+
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http",
+        "path": "/agent_api/v1/workspaces", "raw_path": b"/agent_api/v1/workspaces",
+        "query_string": b"", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
+        "headers": [(b"authorization", f"Bearer {api.org.keys['member']}".encode())],
+    }  # fmt: skip
+    api.runner.run(api.app(scope, receive, send))
+    assert said[0]["status"] == 400
+    assert "request failed" not in capsys.readouterr().out
 
 
 def test_a_body_beyond_the_limit(api, monkeypatch):

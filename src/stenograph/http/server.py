@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 from litestar import Litestar, Request, Response
+from litestar.exceptions import InternalServerException
 from litestar.handlers import HTTPRouteHandler
 
 from stenograph.accounts.access import Caller
 from stenograph.conversations import reach
 from stenograph.engine import questions
 from stenograph.engine.choice import endpoints_of
+from stenograph.errors import InvalidInputError
 from stenograph.http import cable, docs_page, errors, health, platform
 from stenograph.http.agent_api import approvals as run_approvals
 from stenograph.http.agent_api import (
@@ -125,7 +127,7 @@ def create(database: Database, settings: Settings, sealer: Sealer) -> Edge:
         *docs_page.handlers(families()),
     ]
     app = Litestar(
-        route_handlers=handlers,
+        route_handlers=[*_options(handlers), *handlers],
         exception_handlers={Exception: errors.handle},
         openapi_config=None,
         logging_config=None,
@@ -174,7 +176,7 @@ def _handler(
             sealer=sealer,
             request=request,
             route=route,
-            raw=await request.body() if takes_body else b"",
+            raw=await _body(request) if takes_body else b"",
         )
         return respond(await route.handler(ctx, **arguments), route.status)
 
@@ -189,6 +191,33 @@ def _handler(
         include_in_schema=False,
         request_max_body_size=limit,
     )(handle)
+
+
+def _options(handlers: Sequence[HTTPRouteHandler]) -> list[HTTPRouteHandler]:
+    """Make handlers that name the methods of each path. Litestar's own name those of its first."""
+    served: dict[str, set[str]] = {}
+    for handler in handlers:
+        for path in handler.paths:
+            served.setdefault(path, {"OPTIONS"}).update(handler.http_methods)
+
+    def make(path: str, methods: set[str]) -> HTTPRouteHandler:
+        allowed = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
+
+        async def options() -> Response[None]:
+            return Response(None, status_code=204, headers={"Allow": allowed})
+
+        return HTTPRouteHandler(
+            path, http_method="OPTIONS", status_code=204, include_in_schema=False
+        )(options)
+
+    return [make(path, methods) for path, methods in served.items()]
+
+
+async def _body(request: Request[Any, Any, Any]) -> bytes:
+    try:
+        return await request.body()
+    except InternalServerException:  # Litestar's word for a client that left; nothing failed here
+        raise InvalidInputError("The body ended too soon", code="bad_request") from None
 
 
 def _named(text: str) -> str:
