@@ -210,7 +210,8 @@ def _changed(tx: Tx, caller: Caller, held: Workspace, **columns: object) -> Work
 
 
 def _let_in(tx: Tx, caller: Caller, workspace_id: int, members: Sequence[str]) -> None:
-    for member in members:
+    # Each once, so that there are no more to look up than people with their names.
+    for member in dict.fromkeys(members):
         try:
             found = principal.find(tx, caller, member)
         except NotFoundError:

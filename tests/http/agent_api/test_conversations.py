@@ -58,6 +58,14 @@ def test_a_private_workspace_is_its_owners_and_members(api, database, org):
     assert api.get("/agent_api/v1/workspaces", key="member:admin").json()["workspaces"] == []
 
 
+def test_a_member_named_a_thousand_times_is_looked_up_once(api, database):
+    asked = []
+    database.observer = asked.append
+    body = {"workspace": {"name": "Mine", "members": ["member"] * 1_000}}
+    assert api.post("/agent_api/v1/workspaces", json=body).status_code == 201
+    assert len(asked) < 20
+
+
 def test_everyone_belongs_to_an_account_wide_workspace(api, home):
     found = api.get(f"{home}/principals").json()["principals"]
     assert {p["handle"] for p in found} == {"owner", "agent", "admin", "member"}
