@@ -84,9 +84,7 @@ def check(wanted: Sequence[Wanted]) -> None:
     if len(wanted) > FILES:
         raise refused(f"An input has at most {FILES} attachments")
     if any(len(it.data) > BYTES for it in files) or sum(len(it.data) for it in files) > TOTAL:
-        raise TooLargeError(
-            f"An attachment has at most {BYTES} bytes, those of an input {TOTAL} together"
-        )
+        raise _too_large()
     for n, file in enumerate(files):
         name = file.filename
         # Dots and spaces alone name a folder, or nothing.
@@ -99,6 +97,12 @@ def check(wanted: Sequence[Wanted]) -> None:
             raise refused(f"attachments/{n}: it is empty, or no {file.content_type}")
 
 
+def _too_large() -> TooLargeError:
+    return TooLargeError(
+        f"An attachment has at most {BYTES} bytes, those of an input {TOTAL} together"
+    )
+
+
 def attach(
     tx: Tx, conversation: Conversation, input_id: int, wanted: Sequence[Wanted]
 ) -> tuple[str, ...]:
@@ -108,14 +112,18 @@ def attach(
     Raises what `check` does, and `RefusedError` for a file that is not there.
     """
     check(wanted)
-    own = set(store.of_inputs_ids(tx, input_id))
-    kept = []
+    own = {it.public_id: it.byte_size for it in of_inputs(tx, [input_id]).get(input_id, ())}
+    kept, size = [], 0
     for it in wanted:
         if isinstance(it, str) and it in own:
             kept.append(it)
+            size += own[it]
             continue
         if isinstance(it, str):
             it = _copied(tx, conversation, it)
+        size += len(it.data)
+        if size > TOTAL:
+            raise _too_large()
         public_id = new_id()
         store.add(
             tx,
@@ -129,7 +137,7 @@ def attach(
             created_at=now(),
         )
         kept.append(public_id)
-    for gone in own.difference(kept):
+    for gone in own.keys() - kept:
         store.delete(tx, gone)
     return tuple(kept)
 

@@ -102,6 +102,15 @@ def test_an_edit_keeps_what_it_names(api, database, where, busy):
         assert tx.value("SELECT count(*) FROM attachments") == 1
 
 
+def test_files_that_are_only_named_count_too(api, where, monkeypatch):
+    (row,) = send(api, where, file(b"words")).json()["input"]["attachments"]
+    named = {"public_id": row["public_id"]}
+    monkeypatch.setattr(attachment, "TOTAL", 10)
+    assert send(api, where, named, named, key="2").status_code == 202
+    answer = send(api, where, named, named, named, key="3")
+    assert answer.json()["error"]["code"] == "content_too_large"
+
+
 def test_a_file_goes_where_its_turn_goes(api, database, where):
     (row,) = send(api, where, file()).json()["input"]["attachments"]
     (turn,) = api.get(f"{where.path}/turns").json()["turns"]
