@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.awaited import WAYS, use
-from stenograph.client import FeedExpired, InvalidRequest, NotFound, Retries, ServerError
+from stenograph.client import (
+    FeedExpired,
+    InvalidRequest,
+    MalformedResponse,
+    NotFound,
+    Retries,
+    ServerError,
+)
 from stenograph.http.paging import event_cursor, parse_event_cursor
 
 AT_ONCE = Retries(attempts=0, first=0)
@@ -33,6 +40,9 @@ def event(sequence: int, last: int) -> dict[str, Any]:
 def sse(kind: str, data: Any, id: str | None = None) -> bytes:
     head = b"" if id is None else f"id: {id}\n".encode()
     return head + f"event: {kind}\r\n".encode() + b"data: " + msgspec.json.encode(data) + b"\n\n"
+
+
+EVENT_STREAM = {"content-type": "text/event-stream"}
 
 
 class Body(httpx.SyncByteStream, httpx.AsyncByteStream):
@@ -102,7 +112,7 @@ class Journal:
         size = self.chance.randint(1, 50)
         parts = [whole[at : at + size] for at in range(0, cut, size)]
         error = httpx.RemoteProtocolError("cut") if cut < len(whole) else None
-        return httpx.Response(200, stream=Body(parts, error))
+        return httpx.Response(200, stream=Body(parts, error), headers=EVENT_STREAM)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -139,7 +149,7 @@ class Streams:
         found = self.streams.pop(0)
         if isinstance(found, int):
             return httpx.Response(found, json={"error": {"code": "x"}})
-        return httpx.Response(200, content=found)
+        return httpx.Response(200, content=found, headers=EVENT_STREAM)
 
     def follow(self, way: str, doing: Any) -> list[Any]:
         found: list[Any] = []
@@ -191,6 +201,7 @@ def test_a_transcript_that_was_cut_says_so_and_resumes_behind_what_is_settled(wa
         (sse("error", {"error": {"code": "internal_error", "message": "Oh"}}), ServerError),
         (sse("error", {}), ServerError),
         (400, InvalidRequest),
+        (200, MalformedResponse),  # some page, and no stream
     ],
 )
 def test_what_does_not_pass_ends_what_is_followed(way: str, last: Any, kind: type) -> None:

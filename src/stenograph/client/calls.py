@@ -116,7 +116,8 @@ def new_key(key: str | None) -> str:
 def failure(answer: Answer) -> Error:
     """Make an error of an answer that was not the expected one."""
     if 200 <= answer.status < 400:
-        return malformed(answer, f"the status {answer.status} was not expected")
+        kind = answer.headers.get("content-type", "unknown")
+        return malformed(answer, f"{answer.status} with the type {kind} was not expected")
     try:
         found = msgspec.json.decode(answer.content, type=dict[str, dict[str, Any]])["error"]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):

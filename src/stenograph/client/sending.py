@@ -63,6 +63,11 @@ def _answer(response: httpx.Response) -> Answer:
     return Answer(response.status_code, headers, response.content)
 
 
+def _is_stream(response: httpx.Response, call: Call[Any]) -> bool:
+    kind = response.headers.get("content-type", "")
+    return response.status_code == call.status and kind.startswith("text/event-stream")
+
+
 def _failed(error: httpx.RequestError) -> ConnectionFailed:
     return ConnectionFailed(f"{type(error).__name__}: {error}")
 
@@ -127,7 +132,7 @@ class Sync:
     def _stream(self, call: Call[Any]) -> Iterator[Iterator[Frame]]:
         try:
             with self.http.stream(**call.options(), timeout=self.stream) as response:
-                if response.status_code != call.status:
+                if not _is_stream(response, call):
                     response.read()
                     raise failure(_answer(response))
                 with closing(self._frames(response)) as frames:
@@ -204,7 +209,7 @@ class Async:
     async def _stream(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[Frame]]:
         try:
             async with self.http.stream(**call.options(), timeout=self.stream) as response:
-                if response.status_code != call.status:
+                if not _is_stream(response, call):
                     await response.aread()
                     raise failure(_answer(response))
                 async with aclosing(self._frames(response)) as frames:
