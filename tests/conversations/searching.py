@@ -25,7 +25,7 @@ def look(
     **options: Any,
 ) -> Page:
     """Search as a request does: what was written before it is found."""
-    search_index.catch_up(database)
+    search_index.catch_up_for(database, workspace.id)
     with database.read() as tx:
         return search.find(tx, caller, workspace, text, masking=masking, **options)
 

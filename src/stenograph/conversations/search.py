@@ -7,15 +7,17 @@ secret by guessing at it.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from stenograph.accounts.access import Caller
 from stenograph.conversations import search_documents, store_search, words
 from stenograph.conversations.access import Workspace
-from stenograph.conversations.search_documents import FIELDS, Field
+from stenograph.conversations.search_documents import FIELDS, Field, Fresh
 from stenograph.conversations.words import Query
 from stenograph.storage import search as storage
-from stenograph.storage.database import Tx
+from stenograph.storage.database import Row, Tx
 
 Archived: TypeAlias = Literal["exclude", "include", "only"]
 #: Returns how a text of these conversations is masked; None: nothing in them is.
@@ -112,7 +114,8 @@ def find(
 
     Looked at are titles and, of the active candidates, prompts, contents and steers, of the
     conversations that the caller may read; with `auxiliary`, of sides and subagents too. Without a
-    word in it, `text` is found nowhere.
+    word in it, `text` is found nowhere. What changed so lately that the index does not know it is
+    found as well, as long as that is little (`search_documents.fresh`).
     """
     asked = words.query(text)
     if not asked.terms:
@@ -127,10 +130,24 @@ def find(
 
 
 def _matches(tx: Tx, search: _Search, after: Key | None, limit: int) -> Iterator[Match]:
-    """Yield what follows a key, in order; the first documents suffice for a page, mostly."""
+    """Yield what follows a key, in order."""
     scope = _scope(tx, search)
     if scope is None:
         return
+    fresh = search_documents.fresh(tx, search.workspace_id)
+    terms = set(search.query.terms)
+    found = [one for one in fresh.documents if terms <= one.terms]
+    rows = store_search.fresh_sightings(tx, *_by(search), [one.columns for one in found])
+    late = _sorted(rows, after)
+    both = merge(late, _indexed(tx, search, scope, fresh, after, limit), key=lambda one: one.key)
+    while seen := list(islice(both, limit + 1)):
+        yield from _read(tx, search, seen)
+
+
+def _indexed(
+    tx: Tx, search: _Search, scope: set[str], fresh: Fresh, after: Key | None, limit: int
+) -> Iterator[_Sighting]:
+    """Yield what the index finds behind a key, in order; its first documents suffice, mostly."""
     terms = [search_documents.of_workspace(search.workspace_id), *search.query.terms]
     below = _END if after is None else (1 - after.turn) << 2
     size = limit + 1 + len(FIELDS)
@@ -141,10 +158,9 @@ def _matches(tx: Tx, search: _Search, after: Key | None, limit: int) -> Iterator
             # Of the last turn there may be more; it is looked at with those behind it.
             below = (ids[-1] >> 2) + 1 << 2
             ids = [i for i in ids if i >= below]
-        seen = sorted(_sightings(tx, search, ids), key=lambda one: one.key)
-        seen = [one for one in seen if after is None or one.key > after]
-        for start in range(0, len(seen), limit + 1):
-            yield from _read(tx, search, seen[start : start + limit + 1])
+        ids = [i for i in ids if i not in fresh.outdated]
+        rows = store_search.sightings(tx, *_by(search), ids) if ids else []
+        yield from _sorted(rows, after)
         if last:
             return
         size = min(4 * size, _MOST)
@@ -169,15 +185,18 @@ def _by(search: _Search) -> tuple[int, int, str, bool]:
     return search.principal_id, search.workspace_id, search.archived, search.auxiliary
 
 
-def _sightings(tx: Tx, search: _Search, documents: Sequence[int]) -> Iterator[_Sighting]:
-    for row in store_search.sightings(tx, *_by(search), documents) if documents else ():
-        document, owner_id, owner, title, turn, position, variant_id, variant, inherited = row
+def _sorted(rows: Sequence[Row], after: Key | None) -> list[_Sighting]:
+    """Return rows of `store_search` that follow a key, in order."""
+    seen = []
+    for document, owner_id, owner, title, turn, position, variant_id, variant, inherited in rows:
         field = FIELDS[document & 3]
         key = Key(-(document >> 2), owner, field)
-        yield _Sighting(
-            key, field, document, owner_id, owner, title, turn, position, variant_id, variant,
-            bool(inherited),
-        )  # fmt: skip
+        if after is None or key > after:
+            seen.append(_Sighting(
+                key, field, document, owner_id, owner, title, turn, position, variant_id, variant,
+                bool(inherited),
+            ))  # fmt: skip
+    return sorted(seen, key=lambda one: one.key)
 
 
 def _read(tx: Tx, search: _Search, seen: Sequence[_Sighting]) -> Iterator[Match]:

@@ -4,7 +4,7 @@ A document's id holds, from the left, the beginning of the turn's (or conversati
 the field, so that the order of ids is the order of answers.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -59,6 +59,27 @@ class Document:
         return self.variant_id == draft.variant_id and self.terms == set(draft.terms)
 
 
+@dataclass(frozen=True, slots=True)
+class Unindexed:
+    """A document that the index does not know yet: id, turn, candidate and conversation, which
+    are its `columns`, and its words."""
+
+    columns: tuple[int, int | None, int | None, int]
+    terms: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What the index does not know yet: `documents`, and the ids of those it is behind with."""
+
+    documents: list[Unindexed]
+    outdated: frozenset[int]
+
+
+#: Changes in a workspace that a search looks through itself.
+LATE = 200
+
+
 def slot(public_id: str) -> int:
     """Return the first 61 bits that tell UUIDv7s apart: 43 of the time, then 18 random ones."""
     value = int(public_id.replace("-", ""), 16)
@@ -92,6 +113,56 @@ def wanted(tx: Tx, turns: Collection[int], conversations: Collection[int]) -> li
         place = ((None, owner), public_id, _TITLE, workspace, owner, None)
         drafts.append(Draft(*place, _terms(title, workspace, owner)))
     return drafts
+
+
+def fresh(tx: Tx, workspace_id: int) -> Fresh:
+    """Return what has changed in a workspace since it was indexed, up to `LATE` changes.
+
+    So a search finds what was said a moment ago, and writes nothing. More than that is indexed
+    before (`search_index.catch_up`).
+    """
+    changed = store.changed(tx, workspace_id, LATE)
+    if not changed:
+        return Fresh([], frozenset())
+    subjects = split(changed)
+    known = there(tx, *subjects)
+    drafts = wanted(tx, *subjects)
+    slots = places(tx, known, drafts)
+    documents = []
+    for draft in drafts:
+        place = slots[draft.subject] << 2 | draft.field
+        columns = (place, draft.subject[0], draft.variant_id, draft.conversation_id)
+        documents.append(Unindexed(columns, frozenset(draft.terms)))
+    return Fresh(documents, frozenset(one.id for one in known))
+
+
+def places(tx: Tx, known: Iterable[Document], drafts: Iterable[Draft]) -> dict[Subject, int]:
+    """Return the slot of each subject: that of its documents, or one that is nobody's."""
+    slots = {one.subject: one.id >> 2 for one in known}
+    first = {d.subject: slot(d.public_id) for d in drafts if d.subject not in slots}
+    used = _used(tx, first.values())
+    for subject, place in first.items():
+        # Two were made in one millisecond with the same 18 random bits.
+        while place in used or (place != first[subject] and _used(tx, [place])):
+            place += 1
+        used.add(place)
+        slots[subject] = place
+    return slots
+
+
+def _used(tx: Tx, slots: Iterable[int]) -> set[int]:
+    return {i >> 2 for i in store.taken(tx, [place << 2 | f for place in slots for f in range(4)])}
+
+
+def split(subjects: Iterable[Subject]) -> tuple[set[int], set[int]]:
+    """Return the turns and the conversations that these are."""
+    turns, conversations = set(), set()
+    for turn, owner in subjects:
+        if turn is not None:
+            turns.add(turn)
+        elif owner is not None:
+            conversations.add(owner)
+    return turns, conversations
 
 
 def _terms(text: str, workspace: int, conversation: int) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """The search index, kept in step with the record (docs/decisions/0042-search.md).
 
 Triggers note every change, so that whoever writes cannot forget it; here what was noted becomes
-documents: before each search, and in the background meanwhile.
+documents, in the background. A search looks through the latest changes itself.
 """
 
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -14,7 +14,7 @@ import structlog
 
 from stenograph.conversations import search_documents as documents
 from stenograph.conversations import store_search_index as store
-from stenograph.conversations.search_documents import Draft, Subject
+from stenograph.conversations.search_documents import Draft
 from stenograph.storage import search
 from stenograph.storage.database import Database, Tx
 
@@ -28,6 +28,14 @@ _REST = 9
 #: Rows that the check compares at once.
 _PAGE = 500
 _writing = threading.Lock()
+
+
+def catch_up_for(database: Database, workspace_id: int) -> None:
+    """Index what was changed before this was called, if it is more than a search looks through."""
+    with database.once() as tx:
+        late = store.changed(tx, workspace_id, documents.LATE + 1)
+    if len(late) > documents.LATE:
+        catch_up(database)
 
 
 def catch_up(database: Database, resting: threading.Event | None = None) -> None:
@@ -78,21 +86,12 @@ def _batch(database: Database, upto: int) -> bool:
     with _writing:  # two that did the same would both do it in vain
         with database.read() as tx:
             changes = store.changes(tx, upto, BATCH)
-            drafts = documents.wanted(tx, *_split((turn, owner) for _, turn, owner in changes))
+            drafts = documents.wanted(
+                tx, *documents.split((turn, owner) for _, turn, owner in changes)
+            )
         if changes:
             database.write(partial(_write, ids=[row[0] for row in changes], drafts=drafts))
     return bool(changes)
-
-
-def _split(subjects: Iterable[Subject]) -> tuple[set[int], set[int]]:
-    """Return the turns and the conversations that these are."""
-    turns, conversations = set(), set()
-    for turn, owner in subjects:
-        if turn is not None:
-            turns.add(turn)
-        elif owner is not None:
-            conversations.add(owner)
-    return turns, conversations
 
 
 def _write(tx: Tx, ids: Collection[int], drafts: list[Draft]) -> None:
@@ -101,31 +100,14 @@ def _write(tx: Tx, ids: Collection[int], drafts: list[Draft]) -> None:
     A change that is not there any more was indexed meanwhile, from a reading at least as new.
     """
     live = set(store.take_changes(tx, ids))
-    there = {(one.subject, one.field): one for one in documents.there(tx, *_split(live))}
+    there = {(one.subject, one.field): one for one in documents.there(tx, *documents.split(live))}
     wanted = {(draft.subject, draft.field): draft for draft in drafts if draft.subject in live}
     same = {key for key, one in there.items() if key in wanted and one.agrees(wanted[key])}
     store.remove(tx, [one.id for key, one in there.items() if key not in same])
-    slots = {one.subject: one.id >> 2 for one in there.values()}
     fresh = [draft for key, draft in wanted.items() if key not in same]
-    _place(tx, slots, fresh)
+    slots = documents.places(tx, there.values(), fresh)
     if fresh:
         store.insert(tx, [documents.row(draft, slots[draft.subject]) for draft in fresh])
-
-
-def _place(tx: Tx, slots: dict[Subject, int], fresh: list[Draft]) -> None:
-    """Give each subject that has no documents yet a slot that is nobody's."""
-    first = {d.subject: documents.slot(d.public_id) for d in fresh if d.subject not in slots}
-    used = _used(tx, first.values())
-    for subject, place in first.items():
-        # Two were made in one millisecond with the same 18 random bits.
-        while place in used or (place != first[subject] and _used(tx, [place])):
-            place += 1
-        used.add(place)
-        slots[subject] = place
-
-
-def _used(tx: Tx, slots: Iterable[int]) -> set[int]:
-    return {i >> 2 for i in store.taken(tx, [place << 2 | f for place in slots for f in range(4)])}
 
 
 def disagreements(tx: Tx) -> Iterator[tuple[str, int, str]]:

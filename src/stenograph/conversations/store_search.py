@@ -65,21 +65,50 @@ def sightings(
     Columns: document, conversation's row id, public id and title, turn's public id and position,
     candidate's row id and public id, 1 where the turn is inherited.
     """
-    where = f"{among('d.id', documents)} AND {_shown(archived, auxiliary)}"
+    source = (
+        "SELECT id, turn_id, variant_id, conversation_id FROM search_documents"
+        f" WHERE {among('id', documents)}"
+    )
+    return _sightings(tx, source, principal_id, workspace_id, archived, auxiliary)
+
+
+def fresh_sightings(
+    tx: Tx,
+    principal_id: int,
+    workspace_id: int,
+    archived: str,
+    auxiliary: bool,
+    documents: Collection[tuple[int, int | None, int | None, int]],
+) -> list[Row]:
+    """As `sightings`, of documents that are not there yet: id, turn, candidate, conversation."""
+    if not documents:
+        return []
+    nothing = "CAST(NULL AS BIGINT)"
+    values = ", ".join(
+        f"({', '.join(nothing if it is None else str(it) for it in one)})" for one in documents
+    )
+    return _sightings(tx, f"VALUES {values}", principal_id, workspace_id, archived, auxiliary)
+
+
+def _sightings(
+    tx: Tx, source: str, principal_id: int, workspace_id: int, archived: str, auxiliary: bool
+) -> list[Row]:
+    where = _shown(archived, auxiliary)
     conversation = "d.id, c.id, c.public_id, c.title"
     turn = "t.public_id, t.position, v.id, v.public_id"
     return tx.rows(
-        f"SELECT {conversation}, {turn}, 0 FROM search_documents d{_TURN_JOINS}"
+        f"WITH d (id, turn_id, variant_id, conversation_id) AS ({source})"
+        f" SELECT {conversation}, {turn}, 0 FROM d{_TURN_JOINS}"
         f" JOIN conversations c ON c.id = t.conversation_id{ENTRY}"
         f" WHERE {where} AND {_STANDS} AND t.deleted_at IS NULL AND t.visibility <> 'hidden'"
-        f" UNION ALL SELECT {conversation}, {turn}, 1 FROM search_documents d{_TURN_JOINS}"
+        f" UNION ALL SELECT {conversation}, {turn}, 1 FROM d{_TURN_JOINS}"
         " JOIN ancestries s ON s.ancestor_id = t.conversation_id"
         "  AND s.boundary_position >= t.position"
         f" JOIN conversations c ON c.id = s.conversation_id{ENTRY}"
         " LEFT JOIN turn_overrides o ON o.conversation_id = c.id AND o.turn_id = t.id"
         f" WHERE {where} AND {_STANDS} AND o.deleted_at IS NULL"
         " AND COALESCE(o.visibility, 'visible') <> 'hidden'"
-        f" UNION ALL SELECT {conversation}, NULL, NULL, NULL, NULL, 0 FROM search_documents d"
+        f" UNION ALL SELECT {conversation}, NULL, NULL, NULL, NULL, 0 FROM d"
         f" JOIN conversations c ON c.id = d.conversation_id{ENTRY}"
         f" WHERE {where} AND d.turn_id IS NULL",
         principal_id=principal_id,

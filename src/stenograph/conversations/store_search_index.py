@@ -24,6 +24,19 @@ def changes(tx: Tx, upto: int, limit: int) -> list[Row]:
     )
 
 
+def changed(tx: Tx, workspace_id: int, limit: int) -> list[Row]:
+    """Return what has changed in a workspace and the index does not know yet: turn, conversation
+    (of a title)."""
+    return tx.rows(
+        "SELECT DISTINCT s.turn_id, s.conversation_id FROM search_changes s"
+        " LEFT JOIN turns t ON t.id = s.turn_id"
+        " JOIN conversations c ON c.id = COALESCE(t.conversation_id, s.conversation_id)"
+        " WHERE c.workspace_id = :workspace_id LIMIT :limit",
+        workspace_id=workspace_id,
+        limit=limit,
+    )
+
+
 def take_changes(tx: Tx, ids: Collection[int]) -> list[Row]:
     """Delete changes; returns turn and conversation of those that were still there."""
     return tx.rows(

@@ -103,8 +103,10 @@ async def search_conversations(ctx: Ctx, workspace: str) -> wire_search.Matches:
         return _matches(page)
 
     def find() -> wire_search.Matches:
+        with ctx.database.once() as tx:
+            found = access.find_workspace(tx, ctx.caller, workspace)
         # What was written before this request is found by it.
-        search_index.catch_up(ctx.database)
+        search_index.catch_up_for(ctx.database, found.id)
         with ctx.database.read() as tx:
             return look(tx)
 
