@@ -52,3 +52,15 @@ def record_samples(database: Database, caller: Caller) -> dict[str, str]:
     names = ("workspace", "conversation", "turn", "variant", "run")
     found = dict(zip(names, row, strict=True))
     return found | {"orgId": "default", "sessionId": found["conversation"], "task_key": "r1"}
+
+
+def every_row(database: Database) -> dict[str, list[tuple[object, ...]]]:
+    """Everything the record holds, by table; but when a key was last used."""
+    with database.read() as tx:
+        if tx.dialect == "sqlite":
+            found = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        else:
+            found = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        return {
+            name: sorted(tx.rows(f"SELECT * FROM {name}"), key=repr) for (name,) in tx.rows(found)
+        }

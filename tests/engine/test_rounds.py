@@ -8,9 +8,11 @@ from engine.driving import Driven
 from exports import exported, exported_bytes
 from model import answering
 from oracles import atif_package, harbor
-from stenograph.engine import store
+from stenograph.engine import rounds, store
 from stenograph.engine.choice import Rules
+from stenograph.engine.models.answer import Response, Usage
 from stenograph.engine.models.failures import Patience
+from stenograph.engine.models.request import ToolCall
 from stenograph.engine.results import LONGEST, PREVIEW
 from stenograph.retention.integrity import check
 from stenograph.runs import candidate, reasoning
@@ -253,6 +255,25 @@ def test_arguments_that_no_export_holds_are_told_as_they_were_written(driven: Dr
     call = exported(driven.database, session_id)["steps"][1]["tool_calls"][0]
     assert call["arguments"] == {}
     assert call["extra"]["stenograph"]["arguments_as_written"] == deep
+
+
+def test_ids_of_calls_are_storable_and_each_is_there_once(driven: Driven) -> None:
+    session_id = driven.open("hi")
+    (asked,) = driven.read(store.unsettled)
+    call = answering.ask(driven.database, asked)
+    made = (
+        ToolCall("c", "look", "{}"),
+        ToolCall("c", "look", "{}"),
+        ToolCall("c\x00\ud800", "look\ud800", '{"a": "\ud800"}'),
+    )
+    response = Response(
+        "dev", "thinker", "", "", None, made, Usage(), None, "tool_call", "{}", "{}"
+    )  # fmt: skip
+    driven.write(lambda tx: rounds.hear(tx, asked, call.made, call.due, response))
+    found = exported(driven.database, session_id)["steps"][1]["tool_calls"]
+    assert [it["tool_call_id"] for it in found] == ["c", "c-1", "c\ufffd\ufffd"]
+    assert found[2]["function_name"] == "look\ufffd"
+    assert found[2]["extra"]["stenograph"]["arguments_as_written"] == '{"a": "\ufffd"}'
 
 
 def test_a_huge_output_is_kept_up_to_a_limit_and_told_in_short(driven: Driven) -> None:

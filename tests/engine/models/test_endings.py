@@ -106,6 +106,46 @@ def test_a_key_that_the_provider_repeats_is_not_in_the_failure() -> None:
     assert failed.message == str(failed) == "Incorrect key: [redacted-secret]"
 
 
+@pytest.mark.parametrize(
+    "data",
+    ['[1, 2, 3]', "null", "12", '{"id": 3, "choices": "no"}', '{"choices": [{"delta": 5}]}'],
+)
+def test_an_answer_of_another_shape_is_the_providers_fault(data: str) -> None:
+    failed = fails(GPT, Reply((f"data: {data}\n\n".encode(),)), "/v1")
+    assert failed.kind == "interrupted"
+    assert failed.message.startswith("The answer cannot be read: ")
+
+
+def test_counts_that_no_call_can_have_are_none() -> None:
+    sent = {
+        "prompt_tokens": 10**13,
+        "completion_tokens": 10**25,
+        "total_tokens": 3,
+        "prompt_tokens_details": {"cached_tokens": 2**63},
+        "completion_tokens_details": {"reasoning_tokens": 7, "audio_tokens": 10**20},
+    }
+    last = {**chunk({}, "stop"), "usage": sent}
+    heard, _ = ask(GPT, events(chunk({"content": "Hi"}), last, done=True), "/v1")
+    usage = heard.response.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) == (None,) * 3
+    assert usage.reasoning_tokens == 7
+    assert "audio_tokens" not in usage.details
+
+
+def test_certificates_that_cannot_be_read_are_a_failure_and_no_outage_of_the_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
+
+    async def go() -> None:
+        async for _ in stream(GPT, Credentials(api_key=KEY, base_url="https://127.0.0.1:9/v1")):
+            pass
+
+    with pytest.raises(ModelFailedError) as failed:
+        asyncio.run(go())
+    assert failed.value.kind == "network"
+
+
 def test_without_a_key_nothing_is_asked() -> None:
     async def go() -> None:
         async for _ in stream(GPT, Credentials()):

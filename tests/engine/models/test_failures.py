@@ -34,3 +34,9 @@ def test_a_provider_that_names_its_wait_is_believed() -> None:
     failure = ModelFailedError("rate_limited", "no", retry_after=300.0)
     assert wait_before_retry(failure, 2) == 300.0
     assert wait_before_retry(failure, Patience().attempts) is None
+
+
+@pytest.mark.parametrize("asked", [3_601.0, 1e23, float("inf")])
+def test_nobody_waits_for_hours_without_being_told(asked: float) -> None:
+    failure = ModelFailedError("rate_limited", "no", retry_after=asked)
+    assert wait_before_retry(failure, 1) is None

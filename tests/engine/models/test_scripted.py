@@ -215,3 +215,23 @@ def test_signed_reasoning_must_come_back_unchanged() -> None:
         "assistant", (Reasoning("I thought otherwise.", first.reasoning_trace), Text(first.text))
     )
     assert failing(user("Hello"), changed, user("And?")).kind == "invalid_request"
+
+
+def test_a_scene_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    long = "x" * 50_000
+    for said in (
+        '[[round]]\nsay = "12345678"\nrepeat = 100_000_000_000',
+        f'[[round]]\nsay = "{"{input}" * 1_000}"\n# {long}',
+        f'[[round]]\nthink = "{"{input}" * 1_000}"\n# {long}',
+        '[[round]]\nsay = "x"\nrepeat = -1',
+    ):
+        assert failing(user(f"```dev-scene\n{said}\n```")).kind == "invalid_request"
+
+
+def test_a_file_of_scenes_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
+    gone, garbled = tmp_path / "gone.toml", tmp_path / "garbled.toml"
+    garbled.write_bytes(b"\xff\xfe")
+    for script in (gone, garbled):
+        with pytest.raises(ModelFailedError, match="file of scenes") as failed:
+            play(user("Hello"), script=script)
+        assert failed.value.kind == "invalid_request"

@@ -11,6 +11,7 @@ from stenograph.engine.models.request import (
     ModelRequest,
     Reasoning,
     Tool,
+    ToolCall,
     ToolResult,
     results,
     system,
@@ -75,6 +76,18 @@ def test_the_answer_and_the_results_go_back_in_the_next_round(sample: Sample) ->
     sent = json.dumps(asked.body)
     assert SAID in sent
     assert sent.index("contents of a") < sent.index("contents of b")
+
+
+def test_a_call_that_no_provider_takes_is_told_in_a_form_that_each_does(sample: Sample) -> None:
+    name = "functions.read \N{WHITE SMILING FACE}" + "x" * 100
+    called = Message("assistant", (ToolCall("call00001", name, '{"path": NaN}'),))
+    again = asked_of(sample, called, results(ToolResult("call00001", name, "no", is_error=True)))
+    _, asked = ask(again, sample.answer, path=sample.path)
+    sent = json.dumps(asked.body)
+    assert "functions_read__" + "x" * 48 in sent
+    assert "x" * 49 not in sent
+    assert "INVALID_JSON" in sent
+    assert json.loads(sent, parse_constant=pytest.fail) == asked.body
 
 
 @pytest.mark.parametrize(
