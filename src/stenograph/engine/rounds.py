@@ -4,7 +4,7 @@ Each function is one transaction's work and may be done again: it looks for what
 (docs/decisions/0030).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -313,19 +313,30 @@ def _add_calls(tx: Tx, work: Work, round: Task, calls: tuple[ToolCall, ...]) -> 
         return []
     assert work.run is not None
     inputs = [_input(call) for call in calls]
+    ids = _apart([storable(call.id) for call in calls])
     added = tasks.add_calls(
         tx,
         work.run,
         round,
         [
-            Call(storable(call.name), arguments, call.id)
-            for call, (arguments, _) in zip(calls, inputs, strict=True)
+            Call(storable(call.name), arguments, call_id)
+            for call, call_id, (arguments, _) in zip(calls, ids, inputs, strict=True)
         ],
     )
     for made, (_, written) in zip(added, inputs, strict=True):
         if written is not None:
             store.set_rest(tx, made.id, _json(history.rest_of_call(written)))
     return [made.key for made in added]
+
+
+def _apart(ids: Sequence[str]) -> list[str]:
+    """Return ids of which none is there twice: results find their calls by them."""
+    known: dict[str, None] = {}
+    for number, name in enumerate(ids):
+        while name in known:
+            name = f"{name}-{number}"
+        known[name] = None
+    return list(known)
 
 
 def _input(call: ToolCall) -> tuple[str, str | None]:
@@ -336,7 +347,7 @@ def _input(call: ToolCall) -> tuple[str, str | None]:
     try:
         if isinstance(msgspec.json.decode(call.arguments), dict):
             return call.arguments, None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeEncodeError):
         pass
     return "{}", call.arguments
 

@@ -108,7 +108,7 @@ def test_a_key_that_the_provider_repeats_is_not_in_the_failure() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    ['[1, 2, 3]', "null", "12", '{"id": 3, "choices": "no"}', '{"choices": [{"delta": 5}]}'],
+    ["[1, 2, 3]", "null", "12", '{"id": 3, "choices": "no"}', '{"choices": [{"delta": 5}]}'],
 )
 def test_an_answer_of_another_shape_is_the_providers_fault(data: str) -> None:
     failed = fails(GPT, Reply((f"data: {data}\n\n".encode(),)), "/v1")

@@ -31,6 +31,8 @@ _FIRST_WAIT: dict[FailureKind, float] = {
     "empty_answer": 0.0,
 }
 LONGEST_WAIT = 60.0
+#: The longest wait that a provider may ask for and get, in seconds: who waits longer is told.
+MOST_PATIENT = 3_600.0
 
 
 class ModelFailedError(StenographError):
@@ -84,11 +86,11 @@ def wait_before_retry(
 ) -> float | None:
     """Seconds to wait after attempt number `attempt` (from 1) failed; None: do not try again.
 
-    A provider that names its wait is believed, however long it is: the caller weighs it against
-    the run's own deadline.
+    A provider that names its wait is believed, up to `MOST_PATIENT`: nobody should wait a day for
+    a quota to come back without being told. The caller weighs it against the run's own deadline.
     """
     if attempt >= patience.attempts or not failure.retryable:
         return None
     if failure.retry_after is not None:
-        return failure.retry_after
+        return failure.retry_after if failure.retry_after <= MOST_PATIENT else None
     return min(_FIRST_WAIT[failure.kind] * 2.0 ** (attempt - 1), LONGEST_WAIT)

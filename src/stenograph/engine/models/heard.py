@@ -112,7 +112,11 @@ def response(answer: wire.ModelResponse, model: ModelId, sent: Sent) -> Response
 def failure(
     problem: Exception, model: ModelId, sent: Sent, answer: StreamedResponse | None
 ) -> ModelFailedError | None:
-    """What `problem` means; None for an exception that is no provider's doing."""
+    """What `problem` means; None for an exception that is no provider's doing.
+
+    Once a request was sent, whatever is raised comes of what the provider answered: the SDKs trust
+    it to have the shape that they expect.
+    """
     known: dict[str, Any] = {"request": sent.body or None}
     if answer is not None:
         usage = native.usage_of(answer.usage, model)
@@ -129,7 +133,10 @@ def failure(
         return ModelFailedError("empty_answer", str(problem), **known)
     if isinstance(problem, exceptions.UserError):
         return ModelFailedError("invalid_request", str(problem), **known)
-    if isinstance(problem, ValueError) and sent.count:
+    if isinstance(problem, OSError):
+        # Certificates that cannot be read, a connection that broke: not the record's disk.
+        return ModelFailedError("network", str(problem) or type(problem).__name__, **known)
+    if sent.count:
         return ModelFailedError("interrupted", f"The answer cannot be read: {problem}", **known)
     return None
 

@@ -6,9 +6,11 @@ another one, or when the message was edited since, its text and calls go alone.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from pydantic_ai import messages as wire
 from pydantic_ai.tools import ToolDefinition
 
@@ -26,6 +28,12 @@ from stenograph.engine.models.request import (
 
 #: What a replay needs of an answer: its parts, and whose keys verify what they carry.
 _REPLAYED = ("kind", "parts", "model_name", "provider_name", "provider_url", "canonical_system")
+#: What the providers take for a tool's name; a model may have called another, and the call is told
+#: to them again with every later request.
+_STRANGE = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
+#: No call has so many tokens: a count beyond this, or below 0, is none.
+_MOST_TOKENS = 10**12
 #: Where the providers count reasoning when it is not in a field of its own.
 _REASONING_DETAILS = ("reasoning_tokens", "thoughts_tokens", "thinking_tokens")
 
@@ -91,8 +99,8 @@ def usage_of(usage: Any, model: ModelId) -> Usage:
     """
     if usage.unmeasured_requests:
         return Usage()
-    sent: dict[str, Any] = vars(usage)
-    details = {name: count for name, count in usage.details.items() if isinstance(count, int)}
+    sent = _counts(vars(usage))
+    details = _counts(usage.details)
     # Gemini counts no cache writes; the zero is pydantic-ai's, from adding up its chunks.
     gemini = model.provider.protocol == "google"
     reasoning = sent.get("output_reasoning_tokens")
@@ -106,6 +114,14 @@ def usage_of(usage: Any, model: ModelId) -> Usage:
         reasoning_tokens=reasoning,
         details=details,
     )
+
+
+def _counts(given: Mapping[str, Any]) -> dict[str, int]:
+    return {
+        name: count
+        for name, count in given.items()
+        if isinstance(count, int) and 0 <= count <= _MOST_TOKENS
+    }
 
 
 def as_json(answer: wire.ModelResponse) -> str:
@@ -134,7 +150,7 @@ def _request_parts(message: Message) -> list[wire.ModelRequestPart]:
 def _result(part: ToolResult) -> wire.ToolReturnPart:
     images = [wire.BinaryContent(image.data, media_type=image.media_type) for image in part.images]
     return wire.ToolReturnPart(
-        tool_name=part.name,
+        tool_name=_name(part.name),
         content=[part.output, *images] if images else part.output,
         tool_call_id=part.call_id,
         outcome="failed" if part.is_error else "success",
@@ -146,7 +162,10 @@ def _plain(message: Message) -> wire.ModelResponse:
     return wire.ModelResponse(
         parts=[
             *([wire.TextPart(text)] if text else []),
-            *(wire.ToolCallPart(call.name, call.arguments, call.id) for call in message.calls),
+            *(
+                wire.ToolCallPart(_name(call.name), _arguments(call.arguments), call.id)
+                for call in message.calls
+            ),
         ]
     )
 
@@ -165,8 +184,26 @@ def _replayed(message: Message, model: ModelId) -> wire.ModelResponse | None:
     if not isinstance(answer, wire.ModelResponse):
         return None
     written = from_native(answer, model)
-    same = written.text == message.text and written.calls == message.calls
-    return answer if same else None
+    if written.text != message.text or written.calls != message.calls:
+        return None
+    for part in answer.parts:
+        if isinstance(part, wire.ToolCallPart):
+            part.tool_name = _name(part.tool_name)
+    return answer
+
+
+def _name(name: str) -> str:
+    return _STRANGE.sub("_", name)[:_LONGEST_NAME] or "_"
+
+
+def _arguments(written: str) -> str | dict[str, Any]:
+    """Arguments for a provider, which takes an object: pydantic-ai would let `NaN` pass for one."""
+    try:
+        if not written or isinstance(msgspec.json.decode(written), dict):
+            return written
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    return {wire.INVALID_JSON_KEY: written}
 
 
 def _trace(answer: wire.ModelResponse, model: ModelId) -> str | None:

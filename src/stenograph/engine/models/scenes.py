@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from stenograph.engine.models.failures import FailureKind, ModelFailedError
 from stenograph.engine.models.request import ASIDE, Message, ToolResult
 
 _T = TypeVar("_T")
+
+#: Characters that a text of a round may have: anybody may bring a scene.
+_LONGEST = 10_000_000
 
 
 class Call(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -42,7 +46,7 @@ class Round(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     think: str = ""
     say: str = ""
-    repeat: int = 1
+    repeat: Annotated[int, Meta(ge=0)] = 1
     call: tuple[Call, ...] = ()
     pause_ms: int = 0
     finish: Literal["stop", "length"] = "stop"
@@ -100,7 +104,11 @@ def window(prompt: str, model_ref: str) -> int:
 
 
 def _known(model_ref: str, script: Path | None) -> dict[str, Scene]:
-    own = _read(script.read_text(encoding="utf-8")) if script else {}
+    try:
+        own = _read(script.read_text(encoding="utf-8")) if script else {}
+    except (OSError, UnicodeDecodeError) as problem:
+        message = f"The file of scenes cannot be read: {problem}"
+        raise ModelFailedError("invalid_request", message) from None
     return {**_shipped(model_ref), **own}
 
 
@@ -183,6 +191,7 @@ def _filled(round_: Round, turn: _Turn) -> Round:
 
     def fill(value: Any) -> Any:
         if isinstance(value, str):
+            check_length(sum(value.count(name) * len(word) for name, word in words.items()))
             return re.sub(r"\{input\}|\{results\}", lambda found: words[found[0]], value)
         if isinstance(value, dict):
             return {name: fill(item) for name, item in value.items()}
@@ -192,6 +201,13 @@ def _filled(round_: Round, turn: _Turn) -> Round:
     return msgspec.structs.replace(
         round_, think=fill(round_.think), say=fill(round_.say), call=calls
     )
+
+
+def check_length(characters: int) -> None:
+    """Raise `ModelFailedError` `invalid_request` for a text that is too long to be said."""
+    if characters > _LONGEST:
+        message = f"A text of the scene has more than {_LONGEST} characters"
+        raise ModelFailedError("invalid_request", message)
 
 
 @lru_cache

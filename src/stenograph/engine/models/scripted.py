@@ -26,7 +26,7 @@ from stenograph.engine.models.answer import (
 from stenograph.engine.models.catalog import effective
 from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.request import Message, ModelRequest, Reasoning, ToolCall
-from stenograph.engine.models.scenes import Round, next_round, summary
+from stenograph.engine.models.scenes import Round, check_length, next_round, summary
 
 
 async def play(
@@ -42,6 +42,7 @@ async def play(
         request.model, request.settings.reasoning_enabled, request.settings.reasoning_effort
     )
     think = round_.think if thinks.reasoning_enabled else ""
+    check_length(len(round_.say) * round_.repeat)
     said = round_.say * round_.repeat
     asked = msgspec.json.encode(request).decode()
     calls = _calls(round_, asked)
