@@ -2,6 +2,10 @@
 
 import pytest
 
+from model import answering
+from stenograph.engine import store
+from stenograph.retention.integrity import check
+
 KEYS = {
     "session_id", "organization_id", "reason_id", "parent_session_id", "child_session_ids", "title",
     "tags", "mode", "status", "outcome", "result_summary", "model", "reasoning_effort", "usage",
@@ -217,6 +221,44 @@ def test_a_session_is_cancelled_by_who_may_drive_it(api, sessions):
     assert [(i["kind"], i.get("status")) for i in items] == [
         ("prompt", None), ("reply", "cancelled"),
     ]  # fmt: skip
+
+
+def test_who_cancels_at_once_makes_one_end(api, database, sessions):
+    made = api.post(sessions, json={"prompt": "[dev:call look]"}).json()["session_id"]
+    with database.read() as tx:
+        (candidate,) = store.unsettled(tx)
+        (workspace,) = tx.row(
+            "SELECT w.public_id FROM workspaces w JOIN conversations c ON c.workspace_id = w.id"
+            " WHERE c.public_id = :id",
+            id=made,
+        )
+    asked = answering.ask(database, candidate)
+    answering.hear(database, candidate, asked, "I look.", "", 1)
+    conversation = f"{api.agent}/workspaces/{workspace}/conversations/{made}"
+    run = f"{api.agent}/workspaces/{workspace}/runs/{answering.run_id(database, candidate)}"
+    answers = api.together(
+        ("POST", f"{sessions}/{made}/cancel", {"json": {}}),
+        ("POST", f"{sessions}/{made}/cancel", {"json": {}}),
+        ("POST", f"{conversation}/cancellation", {}),
+        ("POST", f"{conversation}/cancellation", {}),
+        ("POST", f"{run}/cancellation", {}),
+        ("POST", f"{run}/cancellation", {}),
+    )
+    assert [it.json()["status"] for it in answers[:2]] == ["cancelled"] * 2
+    for answer in answers[2:4]:
+        late = answer.status_code == 422 and answer.json()["error"]["code"] == "not_running"
+        assert late or answer.json()["conversation"]["active_turn_public_id"] is None
+    for answer in answers[4:]:
+        late = answer.status_code == 409 and answer.json()["error"]["code"] == "run_settled"
+        assert late or answer.json()["run"]["status"] == "canceled"
+    items = api.get(f"{sessions}/{made}/conversation").json()["items"]
+    assert [(it["kind"], it.get("status")) for it in items] == [
+        ("prompt", None), ("reply", "cancelled"),
+    ]  # fmt: skip
+    events = api.get(f"{conversation}/events", params={"limit": 100}).json()["events"]
+    told = [it["payload"] for it in events if it["type"] == "turn_status"]
+    assert [it["status"] for it in told if "status" in it] == ["running", "canceled"]
+    assert check(database) == []
 
 
 def test_a_recorded_session_takes_no_messages(api, sessions):
