@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from stenograph.accounts.principal import Kind as PrincipalKind
 from stenograph.clock import now
 from stenograph.conversations import access, store, store_turns
@@ -20,9 +22,11 @@ Visibility: TypeAlias = Literal["visible", "excluded_from_context", "hidden"]
 UNSETTLED: tuple[Status, ...] = ("pending", "running")
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A turn as it looks from one conversation; `conversation_id` is the one that owns it."""
+class Turn(Struct, frozen=True):
+    """A turn as it looks from one conversation; `conversation_id` is the one that owns it.
+
+    A Struct, as all that pages hold many of: it is built five times as fast as a dataclass.
+    """
 
     id: int
     public_id: str
@@ -39,8 +43,7 @@ class Turn:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(Struct, frozen=True):
     """Who said it."""
 
     public_id: str
@@ -49,8 +52,7 @@ class Speaker:
     display_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """A turn with the people and the input around it, by public ids."""
 
     turn: Turn

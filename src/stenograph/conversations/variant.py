@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from stenograph.clock import now
 from stenograph.conversations import access, store, store_turns, store_variants
 from stenograph.conversations.access import Conversation
@@ -40,9 +42,9 @@ def model_of(
     provider_id: str | None, ref: str | None, enabled: int | None, effort: str | None
 ) -> Model:
     """Return the model of a row's four columns."""
-    own = provider_id is not None and provider_id.startswith(_OWN_KEY)
-    if provider_id is not None:
-        provider_id = provider_id.removeprefix(_OWN_KEY)
+    own = False
+    if provider_id is not None and provider_id.startswith(_OWN_KEY):
+        own, provider_id = True, provider_id.removeprefix(_OWN_KEY)
     return Model(provider_id, ref, None if enabled is None else bool(enabled), effort, own)
 
 
@@ -51,8 +53,7 @@ def _provider(model: Model) -> str | None:
     return f"{_OWN_KEY}{model.provider_id}" if own else model.provider_id
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """A candidate. `origin` is the public id of the one it was adopted from."""
 
     id: int

@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from stenograph.runs.task import Status
 from stenograph.storage.database import Row, Tx, among
 
-#: Terms of one UNION; SQLite takes 500.
-_BRANCHES = 100
-
 _MODEL = "i.provider_id, i.model_ref, i.reasoning_enabled, i.reasoning_effort"
 VISIBLE_ROUND = "k.kind = 'model_task' AND k.transcript_visibility <> 'hidden'"
 
@@ -40,36 +37,32 @@ def reply_reasoning(tx: Tx, variant_id: int) -> str | None:
 # Runs of the timeline
 
 
-def runs_of(tx: Tx, variant_ids: Sequence[int]) -> list[Row]:
-    """Return the runs of candidates: variant, run, its public id, when it was pruned."""
-    return tx.rows(
-        "SELECT variant_id, id, public_id, details_pruned_at FROM runs"
-        f" WHERE {among('variant_id', variant_ids)}"
-    )
+def newest_rounds(tx: Tx, variant_ids: Sequence[int], limit: int, size: int) -> list[Row]:
+    """Return the runs of candidates with the newest mainline rounds of each, oldest first.
 
-
-def newest_rounds(tx: Tx, run_ids: Sequence[int], limit: int, size: int) -> list[Row]:
-    """Return the newest mainline rounds of each run, oldest first.
-
-    Columns: run, task id, key, status, visibility, selected invocation, the four of its model, the
-    first `size` characters of its message.
+    Columns: candidate; the run's public id and when it was pruned; the round's key (None: the run
+    has none), status, visibility and selected invocation, the four of its model, the first `size`
+    characters of its message.
     """
-    rows: list[Row] = []
-    for start in range(0, len(run_ids), _BRANCHES):
-        branches = " UNION ALL ".join(
-            f"SELECT * FROM (SELECT k.run_id, k.id, k.key, k.status, k.transcript_visibility,"
-            f" k.selected_invocation_id FROM tasks k WHERE k.run_id = {int(run_id)}"
-            f" AND {VISIBLE_ROUND} AND k.mainline = 1 ORDER BY k.id DESC LIMIT :limit) AS b{n}"
-            for n, run_id in enumerate(run_ids[start : start + _BRANCHES])
-        )
-        rows += tx.rows(
-            f"SELECT x.*, {_MODEL}, substr(d.message, 1, :size) FROM ({branches}) AS x"
-            " LEFT JOIN invocations i ON i.id = x.selected_invocation_id"
-            " LEFT JOIN invocation_details d ON d.invocation_id = i.id ORDER BY x.id",
-            limit=limit,
-            size=size,
-        )
-    return rows
+    newest = (
+        f"SELECT k.id FROM tasks k WHERE k.run_id = r.id AND {VISIBLE_ROUND} AND k.mainline = 1"
+        " ORDER BY k.id DESC LIMIT :limit"
+    )
+    return tx.rows(
+        "WITH shown (variant_id, id, public_id, details_pruned_at, edge) AS MATERIALIZED ("
+        "  SELECT r.variant_id, r.id, r.public_id, r.details_pruned_at,"
+        f"   (SELECT min(n.id) FROM ({newest}) AS n)"
+        f"  FROM runs r WHERE {among('r.variant_id', variant_ids)})"
+        " SELECT s.variant_id, s.public_id, s.details_pruned_at, k.key, k.status,"
+        f"  k.transcript_visibility, k.selected_invocation_id, {_MODEL},"
+        "  substr(d.message, 1, :size)"
+        f" FROM shown s LEFT JOIN tasks k ON k.run_id = s.id AND k.id >= s.edge"
+        f"  AND {VISIBLE_ROUND} AND k.mainline = 1"
+        " LEFT JOIN invocations i ON i.id = k.selected_invocation_id"
+        " LEFT JOIN invocation_details d ON d.invocation_id = i.id ORDER BY k.id",
+        limit=limit,
+        size=size,
+    )
 
 
 # The transcript

@@ -1,7 +1,8 @@
 """What the timeline says of the runs behind its candidates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stenograph.conversations.variant import Model, Variant, model_of
 from stenograph.runs import store_reads
@@ -12,8 +13,7 @@ from stenograph.storage.database import Tx
 ROUNDS = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """A round in short; `text` is the beginning of its message."""
 
     key: str
@@ -22,8 +22,7 @@ class Round:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A candidate's run: `model` is that of the newest mainline call, None before the first."""
 
     run_public_id: str
@@ -35,18 +34,16 @@ class Summary:
 def of(tx: Tx, candidates: Sequence[Variant], size: int) -> dict[int, Summary]:
     """Return the runs of candidates by the candidate's row id; texts cut after `size` characters.
 
-    Two queries, however many candidates.
+    One query, however many candidates.
     """
-    runs = store_reads.runs_of(tx, [candidate.id for candidate in candidates])
+    rows = store_reads.newest_rounds(tx, [it.id for it in candidates], ROUNDS, size)
+    runs: dict[int, tuple[str, int | None]] = {}
     rounds: dict[int, list[Round]] = {}
     models: dict[int, Model] = {}
-    if runs:
-        rows = store_reads.newest_rounds(tx, [row[1] for row in runs], ROUNDS, size)
-        for run_id, _, key, status, visibility, selected, *model, text in rows:
-            rounds.setdefault(run_id, []).append(Round(key, status, visibility, text))
-            if selected is not None:
-                models[run_id] = model_of(*model)
-    return {
-        variant_id: Summary(public_id, pruned_at, models.get(run_id), rounds.get(run_id, []))
-        for variant_id, run_id, public_id, pruned_at in runs
-    }
+    for variant_id, public_id, pruned_at, key, status, visibility, selected, *model, text in rows:
+        runs[variant_id] = (public_id, pruned_at)
+        if key is not None:
+            rounds.setdefault(variant_id, []).append(Round(key, status, visibility, text))
+        if selected is not None:
+            models[variant_id] = model_of(*model)
+    return {it: Summary(*run, models.get(it), rounds.get(it, [])) for it, run in runs.items()}

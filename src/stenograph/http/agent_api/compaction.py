@@ -127,7 +127,9 @@ async def compact(ctx: Ctx, workspace: str, conversation: str) -> CompactionAnsw
     nothing is answered, a turn of the kind `compaction_summary` is made; while a turn runs, it sums
     up before its next round, if there is one.
     """
-    await ctx.read(lambda tx: access.find(tx, ctx.caller, workspace, conversation))
+    await ctx.read(
+        lambda tx: access.require_full(access.find(tx, ctx.caller, workspace, conversation))
+    )
     new = ctx.body(CompactionBody).compaction
     wish = Wish(new.model, new.reasoning_enabled, new.reasoning_effort)
     await asyncio.to_thread(context.check, wish, endpoints(ctx.settings))

@@ -66,8 +66,12 @@ def _turn(
     cover: Mask,
 ) -> wire_turns.Turn:
     turn = listed.turn
-    active = next((v for v in shown if v.id == turn.active_variant_id), None)
-    running = next((v for v in shown if v.id != turn.active_variant_id), None)
+    active = running = None
+    for it in shown:
+        if it.id == turn.active_variant_id:
+            active = it
+        elif running is None:
+            running = it
     return wire_turns.Turn(
         public_id=turn.public_id,
         input_public_id=listed.input,

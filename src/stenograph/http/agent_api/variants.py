@@ -41,7 +41,7 @@ class Around:
 
 
 def around(tx: Tx, found: Sequence[Variant], cover: Mask) -> Around:
-    """Load what is written with candidates: three queries, however many."""
+    """Load what is written with candidates: two queries, however many."""
     ids = [one.id for one in found]
     return Around(summary.of(tx, found, cover.cut), attachment.of_variants(tx, ids))
 
