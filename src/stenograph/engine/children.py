@@ -32,6 +32,9 @@ from stenograph.storage.database import Tx
 DEPTH = 8
 #: How many sessions the calls of one run may start.
 CHILDREN = 64
+#: About how many sessions are started beneath a session while a turn of it goes on, at any depth:
+#: those that are started at once are not told of each other.
+FAMILY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,9 @@ def open_child(tx: Tx, candidate: str, key: str, task_id: int, new: NewChild) ->
         raise RefusedError(
             f"One turn starts at most {CHILDREN} subagents", code="too_many_children"
         )
+    if store_children.family_made(tx, work.conversation.id, work.run.created_at) >= FAMILY:
+        message = f"A turn and its subagents start at most {FAMILY} subagents in all"
+        raise RefusedError(message, code="too_many_children")
     child = _session(tx, work, key, new)
     store_children.copy_access(tx, work.conversation.id, child.id)
     target.inherit(tx, work.conversation.id, child.id)

@@ -81,6 +81,27 @@ def children_made(tx: Tx, run_id: int) -> int:
     )
 
 
+def family_made(tx: Tx, conversation_id: int, since: int) -> int:
+    """Return how many sessions there are below the topmost one of a session's line that were
+    started since a moment, or since the oldest turn began that is under way in the line."""
+    above = [row[0] for row in line(tx, conversation_id)]
+    began = tx.value(
+        "SELECT min(t.created_at) FROM conversations c JOIN turns t ON t.id = c.active_turn_id"
+        f" WHERE {among('c.id', above)}"
+    )
+    return int(
+        tx.value(
+            "WITH RECURSIVE below (id, created_at) AS (SELECT CAST(:id AS BIGINT),"
+            "  CAST(NULL AS BIGINT) UNION ALL"
+            "  SELECT s.conversation_id, s.created_at FROM sessions s"
+            "  JOIN below ON s.parent_conversation_id = below.id)"
+            " SELECT count(*) FROM below WHERE created_at >= :since",
+            id=above[-1],
+            since=min(since, since if began is None else began),
+        )
+    )
+
+
 def first_answer(tx: Tx, conversation_id: int) -> Row | None:
     """Return the candidate (row id) that a session's first turn shows, its status, content and
     reason of failure, and the declared outcome."""

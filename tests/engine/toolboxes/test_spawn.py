@@ -426,6 +426,24 @@ def test_children_are_nested_and_counted_up_to_a_limit(
     assert (children.DEPTH, children.CHILDREN) == (1, 2)
 
 
+def test_a_family_has_its_limit_for_each_turn(
+    parent: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "FAMILY", 3)
+    one = "[[round]]\ncall = [{ tool = 'spawn', arguments = %s }]\n"
+    asked = one % _toml({"prompt": '[dev:call spawn {"prompt": "deeper"}]'})
+    asked = scene(f'{asked}{asked}[[round]]\nsay = "{{results}}"\n')
+    session_id = parent.open(asked)
+    for turn in (1, 2):
+        parent.settle()
+        [(made,)] = parent.rows("SELECT count(*) FROM sessions")
+        assert made == 1 + turn * 3
+        told = "A turn and its subagents start at most 3 subagents in all"
+        assert told in feed(parent, session_id)[-1][1]
+        parent.say(session_id, asked)
+    assert check(parent.database) == []
+
+
 # --- interruptions -----------------------------------------------------------------------------
 
 
