@@ -224,8 +224,24 @@ def test_a_scene_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
         f'[[round]]\nsay = "{"{input}" * 1_000}"\n# {long}',
         f'[[round]]\nthink = "{"{input}" * 1_000}"\n# {long}',
         '[[round]]\nsay = "x"\nrepeat = -1',
+        f"[[round]]\npause_ms = {'9' * 400}",
+        f"a = {'[' * 5_000}",
+        f"{'a.' * 50_000}b = 1",
+        f"[{'a . ' * 50_000}b]",
+        "# " + "x" * 200_000,
     ):
         assert failing(user(f"```dev-scene\n{said}\n```")).kind == "invalid_request"
+
+
+def test_calls_that_are_nested_too_deep_are_refused() -> None:
+    deep = '{"a":' * 5_000 + "1" + "}" * 5_000
+    assert failing(user(f"[dev:call read {deep}]")).kind == "invalid_request"
+
+
+def test_reasoning_is_signed_as_a_record_keeps_it() -> None:
+    first = play(user("a\x00b"))
+    assert "\x00" not in first.response.reasoning
+    assert play(user("a\x00b"), first.response.message, user("And?")).response.text
 
 
 def test_a_file_of_scenes_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:

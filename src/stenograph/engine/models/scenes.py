@@ -23,6 +23,8 @@ _T = TypeVar("_T")
 
 #: Characters that a text of a round may have: anybody may bring a scene.
 _LONGEST = 10_000_000
+#: Characters of a scene that a message brings.
+_OWN_LONGEST = 200_000
 
 
 class Call(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -48,7 +50,7 @@ class Round(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     say: str = ""
     repeat: Annotated[int, Meta(ge=0)] = 1
     call: tuple[Call, ...] = ()
-    pause_ms: int = 0
+    pause_ms: Annotated[int, Meta(ge=0, le=86_400_000)] = 0
     finish: Literal["stop", "length"] = "stop"
     fail: Fail | None = None
 
@@ -68,6 +70,8 @@ class Scene(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 _SCENE_NAME = re.compile(r"\[dev:(?!call\b)([A-Za-z0-9_-]+)\]")
 _ASKED_CALL = re.compile(r"\[dev:call\s+([A-Za-z0-9_.-]+)\s*")
 _OWN_SCENE = re.compile(r"```dev-scene\n(.*?)```", re.DOTALL)
+#: What takes a reader of TOML a minute: `a.a.a.a… = 1`.
+_LONG_KEY = re.compile(r"""(?:\.\s*(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)\s*){32}[=\]]""")
 _DONE = Round(say="Done.")
 #: What a request says of rounds that it does not show any more.
 _ROUNDS_GONE = re.compile(r"(\d+) rounds? of the running turn")
@@ -157,6 +161,8 @@ def _round(turn: _Turn, scene: Scene) -> Round:
 
 def _scene(asked: str, scenes: Mapping[str, Scene]) -> Scene:
     if own := _OWN_SCENE.search(asked):
+        if len(own[1]) > _OWN_LONGEST or _LONG_KEY.search(own[1]):
+            raise ModelFailedError("invalid_request", "The scene is too long, or a key of it is")
         return _converted(own[1], Scene)
     if calls := _asked_calls(asked):
         return Scene(round=(Round(say="I call it.", call=calls), Round(say="It gave: {results}")))
@@ -176,7 +182,7 @@ def _asked_calls(asked: str) -> tuple[Call, ...]:
         if rest.startswith("{"):
             try:
                 arguments, _ = json.JSONDecoder().raw_decode(rest)
-            except ValueError as problem:
+            except (ValueError, RecursionError) as problem:
                 raise ModelFailedError("invalid_request", f"[dev:call …]: {problem}") from None
         calls.append(Call(found[1], arguments))
     return tuple(calls)
@@ -225,5 +231,5 @@ def _read(text: str) -> dict[str, Scene]:
 def _converted(text: str, shape: type[_T]) -> _T:
     try:
         return msgspec.convert(tomllib.loads(text), shape)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
+    except (ValueError, RecursionError, msgspec.ValidationError) as problem:
         raise ModelFailedError("invalid_request", f"The scene cannot be read: {problem}") from None

@@ -27,6 +27,7 @@ from stenograph.engine.models.catalog import effective
 from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.request import Message, ModelRequest, Reasoning, ToolCall
 from stenograph.engine.models.scenes import Round, check_length, next_round, summary
+from stenograph.engine.results import storable
 
 
 async def play(
@@ -41,7 +42,8 @@ async def play(
     thinks = effective(
         request.model, request.settings.reasoning_enabled, request.settings.reasoning_effort
     )
-    think = round_.think if thinks.reasoning_enabled else ""
+    # Signed as it will be kept.
+    think = storable(round_.think) if thinks.reasoning_enabled else ""
     check_length(len(round_.say) * round_.repeat)
     said = round_.say * round_.repeat
     asked = msgspec.json.encode(request).decode()
