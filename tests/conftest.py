@@ -102,7 +102,12 @@ def postgres_location(
     migrated_postgres: tuple[location.Location, psycopg.Connection, str],
 ) -> location.Location:
     """A migrated PostgreSQL database with nothing in it."""
-    place, cleaner, emptying = migrated_postgres
+    return _emptied(*migrated_postgres)
+
+
+def _emptied(
+    place: location.Location, cleaner: psycopg.Connection, emptying: str
+) -> location.Location:
     cleaner.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -191,5 +196,26 @@ def served(
     ids = record_samples(opened, org.owner)
     api = Api(opened, org, unlimited(place.path.parent), Sealer(bytes(32)))
     yield api, ids
+    api.close()
+    opened.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def world(
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Api]:
+    """The API over people and nothing else, on both engines, once for all tests of a module.
+
+    A module that has this has no `database`: on PostgreSQL they are the same one.
+    """
+    place = location.locate(tmp_path_factory.mktemp("world"), None)
+    data = place.path.parent
+    if request.param == "sqlite":
+        place.path.write_bytes(sqlite_template.read_bytes())
+    else:
+        place = _emptied(*request.getfixturevalue("migrated_postgres"))
+    opened = location.connect(place)
+    api = Api(opened, make_org(opened), unlimited(data), Sealer(bytes(32)))
+    yield api
     api.close()
     opened.close()

@@ -1,12 +1,16 @@
 """Every member route of the Agent API with what it takes, over a scene in which each finds all it
 names. A route that is not in the table fails the walk (`test_standing.py`)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import httpx
 
 import story
 from http_routes import NOWHERE
 from people import Org
+from serving import Api
 from stenograph.clock import DAY, now
 from stenograph.conversations import access, attachment, conversation
 from stenograph.conversations import input as inputs
@@ -107,6 +111,10 @@ CASES: dict[str, Case] = {
     "restoreWorkspace": Case({"workspace": {"lock_version": "{lock_version}"}}),
     "deleteWorkspace": Case(query="?lock_version={lock_version}"),
 }
+#: Bodies that are wrong in more than one way.
+WRONG = (b"", b"{", b"[]", b'{"nothing": "known"}')
+#: Keys of a request that are none.
+KEYLESS = ("", "k" * 256)
 ROUTES = {route.id: route for route in server.families()["agent"][1] if route.plane == "member"}
 #: Routes beneath a run lie in a conversation too, though their path does not say so.
 IN_WORKSPACE = [it for it in ROUTES.values() if "workspace" in it.path_parameters]
@@ -117,12 +125,22 @@ IN_TURN = [it for it in ROUTES.values() if {"turn", "run"} & set(it.path_paramet
 IN_RUN = [it for it in ROUTES.values() if "run" in it.path_parameters]
 
 
+def misspelt(route: Route) -> list[str]:
+    """Queries of which one parameter each is wrong."""
+    words = {"Integer": "x", "Choice": "x", "Flag": "x", "Cursor": "!", "Text": "x" * 10_000}
+    return [f"{it.name}={words[type(it).__name__]}" for it in route.query]
+
+
 @dataclass
 class Scene:
     """A run-backed turn with two candidates, a newer message, one with a file, one that waits."""
 
     where: story.Place
     ids: dict[str, str]
+
+    def at(self, **other: str) -> "Scene":
+        """The scene with other ids in it."""
+        return Scene(self.where, self.ids | other)
 
     def path(self, route: Route, **other: str) -> str:
         case = CASES[route.id]
@@ -139,6 +157,41 @@ class Scene:
         """The same path with an id at its end that nobody ever gave out."""
         deepest = route.path_parameters[-1].replace("task_key", "run")
         return self.path(route, **{deepest: NOWHERE})
+
+
+def ask(
+    api: Api,
+    scene: Scene,
+    route: Route,
+    who: str,
+    *,
+    path: str | None = None,
+    key: str | None = None,
+    **options: Any,
+) -> httpx.Response:
+    """Call a route as its case says, or with another path, body or idempotency key."""
+    body = scene.body(route)
+    if body is not None and not {"content", "json"} & options.keys():
+        options["json"] = body
+    key = f"k {route.id}" if key is None else key
+    headers = {"Idempotency-Key": key} if route.idempotency else {}
+    return api.request(route.method, path or scene.path(route), key=who, headers=headers, **options)
+
+
+def badly(api: Api, scene: Scene, route: Route, who: str) -> Iterator[httpx.Response]:
+    """Call a route with all that it does not take: bodies, queries, idempotency keys."""
+    for content in WRONG if route.body else ():
+        yield ask(api, scene, route, who, content=content)
+    for query in misspelt(route):
+        path = scene.path(route)
+        yield ask(api, scene, route, who, path=path + ("&" if "?" in path else "?") + query)
+    for key in KEYLESS if route.idempotency else ():
+        yield ask(api, scene, route, who, key=key)
+
+
+def told(answer: httpx.Response) -> tuple[int, bytes, list[tuple[str, str]]]:
+    """All that an answer tells."""
+    return answer.status_code, answer.content, answer.headers.multi_items()
 
 
 def _filled(body: Any, ids: dict[str, str]) -> Any:
