@@ -36,6 +36,8 @@ class View:
         self._was_told = False
         #: The calls that were shown as begun.
         self._begun: set[str] = set()
+        #: What of the calls' output was shown while they worked.
+        self._shown: dict[str, str] = {}
         self.reply: str | None = None
 
     def show(self, kind: str, event: Mapping[str, Any]) -> None:
@@ -57,6 +59,8 @@ class View:
                 self._answered(data, event.get("text"))
             case "tool":
                 self._called(data)
+            case "tool_output":
+                self._writes(data)
             case "message" if (data.get("kind"), data.get("source")) == ("message", "subagent"):
                 self._line("a subagent has reported", "dim")
 
@@ -70,7 +74,7 @@ class View:
 
     def _called(self, data: Mapping[str, Any]) -> None:
         name, status = data.get("name") or "", data.get("status")
-        key = f"{data.get('turn_id')} {data.get('task_key')}"
+        key = _key(data)
         if status in ("running", "dispatched") and key not in self._begun:
             self._begun.add(key)
             arguments = msgspec.json.encode(data.get("arguments") or {}).decode()
@@ -79,11 +83,19 @@ class View:
             sign, style = _ENDS[status]
             result = data.get("result") or data.get("error") or ""
             self._line(f"{sign} {name}", style)
-            lines = result.rstrip().splitlines()
+            lines = _since(self._shown.pop(key, ""), result).rstrip().splitlines()
             for line in lines[:_LINES]:
                 self._line(f"  {_short(line)}", "dim")
             if len(lines) > _LINES:
                 self._line(f"  … {len(lines) - _LINES} more lines", "dim")
+
+    def _writes(self, data: Mapping[str, Any]) -> None:
+        """Show the last of the whole lines that a call has written since the last time."""
+        key = _key(data)
+        text = data["text"][: data["text"].rfind("\n") + 1]
+        for line in _since(self._shown.get(key, ""), text).splitlines()[-_LINES:]:
+            self._line(f"  {_short(line)}", "dim")
+        self._shown[key] = text or self._shown.get(key, "")
 
     def ask(self, name: str, arguments: str) -> str:
         """Ask whether a call may be made; returns what was typed."""
@@ -122,6 +134,19 @@ class View:
         self._end()
         if not self._quiet or style == "bold":
             self._console.print(Text(_printable(text), style=style))
+
+
+def _since(before: str, text: str) -> str:
+    """Return what stands in a text behind another one; the end of either may be all there is."""
+    mark = before[-_SHOWN:]
+    at = text.rfind(mark)
+    if not mark:
+        return text
+    return "" if at < 0 else text[at + len(mark) :]
+
+
+def _key(data: Mapping[str, Any]) -> str:
+    return f"{data.get('turn_id')} {data.get('task_key')}"
 
 
 def _short(text: str) -> str:

@@ -115,8 +115,8 @@ def by_id(tx: Tx, device_id: int) -> Device | None:
     return found[0] if found else None
 
 
-def seen(tx: Tx, caller: Caller) -> Device:
-    """Return the worker that calls, and note that it is there.
+def calling(tx: Tx, caller: Caller) -> Device:
+    """Return the worker that calls.
 
     Raises `ConflictError` (`not_eligible`): the secret is no worker's, or the worker speaks another
     protocol than this server.
@@ -127,6 +127,12 @@ def seen(tx: Tx, caller: Caller) -> Device:
     (device,) = found
     if not device.compatible:
         raise ConflictError(incompatibility(device), code="not_eligible")
+    return device
+
+
+def seen(tx: Tx, caller: Caller) -> Device:
+    """Return the worker that calls, and note that it is there. Raises as `calling` does."""
+    device = calling(tx, caller)
     store.set_seen(tx, device.id, now())
     return device
 

@@ -82,6 +82,7 @@ AGENT_TAGS: dict[str, str] = {
     "Executor": "What workers ask: for calls to make, for more time, to have what came of them"
     " kept. A call is given out on a lease; one that is not extended is lost.",
     "Claims": "The leases of calls that workers make.",
+    "Progress": "What calls write while workers make them.",
 }
 
 PATH_PARAMETERS: dict[str, str] = {

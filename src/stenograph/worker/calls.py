@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import structlog
@@ -12,7 +12,7 @@ from stenograph.engine.toolbox import ToolOutcome
 from stenograph.engine.tools.result import ToolError
 from stenograph.engine.tools.toolbox import TOOLS
 from stenograph.errors import UnauthorizedError
-from stenograph.worker import masking
+from stenograph.worker import masking, progress
 from stenograph.worker.client import AwayError, Client, RefusedError, StaleError, TooLargeError
 from stenograph.worker.config import Config, Tell
 from stenograph.worker.journal import Entry, Journal
@@ -154,7 +154,9 @@ async def _do(bench: Bench, job: Job, claim: Claim) -> ToolOutcome:
     resumed = claim.resumed or job.task in bench.journal.entries
     if not resumed:
         bench.note(job, None)
-    return await box.call(claim.tool.name, claim.tool.arguments, resumed=resumed)
+    async with progress.reported(bench.client, lambda: job.claim_id) as watch:
+        box = replace(box, place=replace(box.place, watch=watch))
+        return await box.call(claim.tool.name, claim.tool.arguments, resumed=resumed)
 
 
 async def _hold(bench: Bench, job: Job, lease_seconds: float) -> str:
@@ -186,7 +188,8 @@ async def _settle(bench: Bench, job: Job, told: Settlement) -> str:
     """Give the result back. One that could not be given is kept for the next claim of its call."""
     bench.note(job, told)
     sent, is_last = told, False
-    smaller = (told.cut(size) for size in _SIZES if size < len(told.output))
+    secrets = masking.values.get()
+    smaller = (told.cut(size, secrets) for size in _SIZES if size < len(told.output))
     while True:
         claim_id = job.claim_id
         attempt = partial(_give, bench, job, sent)

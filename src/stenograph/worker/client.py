@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from stenograph.errors import ConflictError, InvalidInputError, StenographError, UnauthorizedError
-from stenograph.worker.wire import Claimed, Enrolled, Lease, Leased, Settlement
+from stenograph.worker.wire import Claimed, Enrolled, Lease, Leased, Reported, Settlement
 
 T = TypeVar("T")
 
@@ -109,6 +109,11 @@ class Client:
     async def extend(self, claim_id: str) -> Lease:
         """Keep a claim."""
         return (await self._post(f"claims/{claim_id}/lease", {}, Leased)).lease
+
+    async def report(self, claim_id: str, text: str, characters: int) -> bool:
+        """Tell the end of what a claim's call has written; returns whether anybody watches."""
+        body = {"progress": {"text": text, "characters": characters}}
+        return (await self._post(f"claims/{claim_id}/progress", body, Reported)).progress.watched
 
     async def settle(self, claim_id: str, settlement: Settlement) -> None:
         """Give back what came of a claim; the same may be given again."""

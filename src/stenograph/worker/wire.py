@@ -1,5 +1,6 @@
 """What a worker and its server say to each other, under `/agent_api/v1/executor`."""
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import msgspec
@@ -110,6 +111,18 @@ class Leased(msgspec.Struct, frozen=True):
     lease: Lease
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """What the server says to a report: whether anybody watches."""
+
+    watched: bool = False
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """The answer to a report."""
+
+    progress: Progress
+
+
 class Settlement(msgspec.Struct, frozen=True, omit_defaults=True):
     """What came of a call."""
 
@@ -117,10 +130,12 @@ class Settlement(msgspec.Struct, frozen=True, omit_defaults=True):
     output: str
     preview: str | None = None
 
-    def cut(self, size: int) -> "Settlement":
-        """Return it with the first `size` characters of its output, and a line that says so."""
+    def cut(self, size: int, secrets: Collection[str]) -> "Settlement":
+        """Return it with the first `size` characters of its output, and a line that says so; no cut
+        halves one of `secrets`."""
         note = f"[{len(self.output)} characters in all, of which the server takes {size}]\n"
-        return Settlement(self.status, note + self.output[:size], self.preview)
+        output = results.beginning(self.output, size, secrets)
+        return Settlement(self.status, note + output, self.preview)
 
 
 def settlement(outcome: ToolOutcome) -> Settlement:

@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from devices.hands import Hands, enrollment, new_ticket
+from http_routes import every_row
 from serving import Api
 from stenograph.devices import ticket
 from stenograph.devices.dispatch import LEASE
 from stenograph.devices.target import Target
 from stenograph.engine import start
-from stenograph.events import waiting
+from stenograph.events import live, waiting
 from stenograph.sessions import secret
 from stenograph.settings import Settings
 
@@ -270,3 +271,70 @@ def test_a_call_ends_as_a_call_can(api, hands, worker):
     for status in ("canceled", "running", "skipped"):
         assert code(settled(api, key, claim_id, status=status)) == (400, "parameter_invalid")
     assert settled(api, key, claim_id, status="timed_out").status_code == 200
+
+
+# How far it is
+
+
+def report(api, key, claim_id, text="so far", characters=6):
+    body = {"progress": {"text": text, "characters": characters}}
+    return api.post(f"{CLAIMS}/{claim_id}/progress", key=key, json=body)
+
+
+@pytest.fixture
+def held(api, hands, worker):
+    """A claim of the worker's, and the row ids of its conversation."""
+    hands.call(hands.session(MACHINE), "bash", command="x")
+    claimed = claim(api, worker[1], free=1)["claim"]["claim_id"]
+    return claimed, hands.rows("SELECT conversation_id FROM dispatches")[0][0]
+
+
+def heard(api, conversation_id, act):
+    """Return the frames that a watcher of the conversation hears while something is done."""
+
+    async def watch():
+        with live.Subscription(conversation_id, {"progress"}) as ear:
+            answer = await asyncio.to_thread(act)
+            frames = []
+            while (item := await ear.next(0.05)) is not None:
+                frames += [item] if isinstance(item, live.Frame) else []
+            return answer, frames
+
+    return asyncio.run(watch())
+
+
+def test_what_a_call_has_written_is_told_to_who_watches_and_not_kept(api, worker, held):
+    claimed, conversation_id = held
+    before = every_row(api.database)
+    assert report(api, worker[1], claimed).json() == {"progress": {"watched": False}}
+    answer, (frame,) = heard(api, conversation_id, lambda: report(api, worker[1], claimed))
+    assert answer.json() == {"progress": {"watched": True}}
+    assert (frame.type, frame.data["text"], frame.data["characters"]) == (
+        "tool_output",
+        "so far",
+        6,
+    )
+    assert frame.data["name"] == "bash"
+    assert frame.data.keys() >= {"turn_public_id", "variant_public_id", "run_public_id", "task_key"}
+    assert every_row(api.database) == before
+
+
+def test_a_report_for_a_claim_that_is_no_more_is_stale(api, hands, worker, held):
+    claimed, conversation_id = held
+    other = hands.enroll(machine="m").secret
+    assert code(report(api, other, claimed)) == (409, "stale_claim")
+    assert code(report(api, worker[1], "none")) == (409, "stale_claim")
+    assert settled(api, worker[1], claimed).status_code == 200
+    late, frames = heard(api, conversation_id, lambda: report(api, worker[1], claimed))
+    assert (code(late), frames) == ((409, "stale_claim"), [])
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [{}, {"text": "x"}, {"text": 1, "characters": 1}, {"text": "x", "characters": -1},
+     {"text": "x" * 16_001, "characters": 16_001}],
+)  # fmt: skip
+def test_a_report_in_another_shape_is_refused(api, worker, held, progress):
+    path = f"{CLAIMS}/{held[0]}/progress"
+    answer = api.post(path, key=worker[1], json={"progress": progress})
+    assert answer.status_code == 400, answer.text

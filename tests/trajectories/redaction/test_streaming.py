@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stenograph.trajectories.redaction.redactor import Redactor
-from stenograph.trajectories.redaction.streaming import Pattern, StreamedText
+from stenograph.trajectories.redaction.streaming import Pattern, StreamedText, masked_window
 
 #: Few letters, so that texts hold parts of secrets; and what spellings are made of.
 LETTERS = 'abra\\"/&%~ \n\r_-.[]*é🙂'
@@ -107,3 +107,22 @@ def test_a_secret_that_a_marker_may_be_a_part_of_waits_for_the_end():
     pieces = ["hunter", "2xyz", " and more"]
     out = streamed(secrets, pieces)
     assert out == ["", "", "", whole(secrets, "".join(pieces))]
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=cases(), first=st.integers(0, 400), length=st.integers(0, 400))
+def test_a_window_of_a_text_shows_nothing_that_the_masked_whole_does_not(case, first, length):
+    secrets, pieces = case
+    text = "word " * 20 + "".join(pieces) + " word" * 60
+    window = text[first : first + length]
+    assert masked_window(window, secrets, from_start=first == 0) in whole(secrets, text)
+
+
+def test_a_window_shows_all_but_its_edges():
+    secret = "swordfish"
+    text = f"a {secret} b " * 100
+    shown = masked_window(text[5:], (secret,), from_start=False)
+    assert len(shown) > 1_000
+    assert masked_window(text, (secret,), from_start=True) == whole((secret,), text)
+    assert masked_window("sword", (secret,), from_start=True) == ""
+    assert masked_window("fish and chips", (secret,), from_start=False) == ""

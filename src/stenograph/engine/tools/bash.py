@@ -7,6 +7,7 @@ import msgspec
 
 from stenograph.engine.toolbox import ToolStatus
 from stenograph.engine.tools import process
+from stenograph.engine.tools.capture import Capture
 from stenograph.engine.tools.result import Result, ToolError
 from stenograph.engine.tools.workplace import Workplace
 
@@ -37,7 +38,9 @@ async def do(place: Workplace, arguments: Arguments) -> Result:
     with place.root.folder("."):
         pass
     try:
-        ended = await process.run(command, place.root.path, env, seconds, limits.output)
+        ended = await process.run(
+            command, place.root.path, env, seconds, Capture(limits.output, place.watch)
+        )
     except UnicodeEncodeError:
         raise ToolError("The command is not valid Unicode") from None
     except ValueError:

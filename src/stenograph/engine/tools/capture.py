@@ -1,5 +1,6 @@
 """The output of a command, in memory that does not grow with it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stenograph.engine.tools.result import decoded
@@ -10,9 +11,13 @@ _TAIL = 64 << 10
 
 @dataclass(slots=True)
 class Capture:
-    """Keeps the first bytes and the last ones, `limit` in all; `total` counts them all."""
+    """Keeps the first bytes and the last ones, `limit` in all; `total` counts them all.
+
+    `watch` hears each chunk as it comes.
+    """
 
     limit: int
+    watch: Callable[[bytes], None] | None = field(default=None, repr=False)
     total: int = 0
     _head: bytearray = field(default_factory=bytearray)
     _tail: bytearray = field(default_factory=bytearray)
@@ -20,6 +25,8 @@ class Capture:
     def add(self, chunk: bytes) -> None:
         """Take what the command wrote next."""
         self.total += len(chunk)
+        if self.watch is not None:
+            self.watch(chunk)
         room = self.limit - self._tail_size - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]

@@ -27,16 +27,15 @@ class Ended:
 
 
 async def run(
-    command: Sequence[str], folder: str, env: Mapping[str, str], seconds: float, limit: int
+    command: Sequence[str], folder: str, env: Mapping[str, str], seconds: float, output: Capture
 ) -> Ended:
-    """Run a command to its end and return it; `limit` is in bytes of output.
+    """Run a command to its end and return it; `output` takes what it writes.
 
     However this ends, by cancellation too, the whole group is killed: what a command left running
     in the background as well. What it put into a session of its own (`setsid`) lives on.
     Raises `OSError` if it cannot be started.
     """
     loop = asyncio.get_running_loop()
-    output = Capture(limit)
     reading, process = _start(command, folder, env)
     exited = asyncio.Event()
     threading.Thread(target=_reap, args=(process, loop, exited), daemon=True).start()

@@ -1,7 +1,7 @@
 """What every tool of one worker shares: its root, what it may do there, and how much of it."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -43,7 +43,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where tools work. `env` is all that commands see of the environment, secrets included."""
+    """Where tools work. `env` is all that commands see of the environment, secrets included.
+
+    `watch` hears what a command writes, while it writes; it neither waits nor raises.
+    """
 
     root: Root
     permissions: Permissions
@@ -51,3 +54,4 @@ class Workplace:
     env: Mapping[str, str] = field(repr=False)
     #: One change of a file at a time: two edits of a round would lose each other's.
     changing: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    watch: Callable[[bytes], None] | None = field(default=None, repr=False)

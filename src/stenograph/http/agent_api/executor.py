@@ -1,7 +1,7 @@
 """What workers ask: to enroll, for calls to make, for more time, to have what came of them kept."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,12 +12,15 @@ from stenograph.devices import device, dispatch, ticket
 from stenograph.devices.device import Device
 from stenograph.devices.dispatch import LEASE, Wish
 from stenograph.engine.toolbox import ToolOutcome
-from stenograph.engine.toolboxes import leases
+from stenograph.engine.toolboxes import leases, progress
 from stenograph.engine.toolboxes.leases import Claimed
+from stenograph.engine.toolboxes.progress import Report
+from stenograph.events import live
 from stenograph.events.waiting import Waiter
 from stenograph.http.agent_api import wire_executor as wire
 from stenograph.http.context import Ctx
 from stenograph.http.route import Route, post
+from stenograph.sessions import secret
 from stenograph.storage.database import Tx
 
 _LEASE_SECONDS = LEASE // clock.SECOND
@@ -173,6 +176,31 @@ async def extend_lease(ctx: Ctx, claim: str) -> wire.LeaseAnswer:
 
 
 @post(
+    "/executor/claims/{claim}/progress",
+    id="reportProgress",
+    tag="Progress",
+    plane="executor",
+    requests=10_000,
+    body=wire.ReportBody,
+    answer=wire.ProgressAnswer,
+    errors={409: _STALE},
+)
+async def report_progress(ctx: Ctx, claim: str) -> wire.ProgressAnswer:
+    """Tell who watches what a claim's call has written so far.
+
+    Send the end of the output, as often as it grows; it is told live, masked, and not kept.
+    """
+    sent = ctx.body(wire.ReportBody).progress
+    report = Report(sent.text, sent.characters)
+    conversation_id, frame = await ctx.read(
+        lambda tx: progress.told(tx, ctx.sealer, device.calling(tx, ctx.caller), claim, report)
+    )
+    if frame is not None:
+        live.publish(conversation_id, frame)
+    return wire.ProgressAnswer(wire.Progress(live.is_watched(conversation_id, "progress")))
+
+
+@post(
     "/executor/claims/{claim}/settlement",
     id="settleClaim",
     tag="Executor",
@@ -190,11 +218,14 @@ async def settle_claim(ctx: Ctx, claim: str) -> wire.SettlementAnswer:
     sent = ctx.body(wire.SettlementBody).settlement
     outcome = ToolOutcome(sent.status, sent.output, sent.preview or None)
 
+    def secrets(tx: Tx, conversation_id: int) -> Collection[str]:
+        return secret.values(tx, ctx.sealer, conversation_id)
+
     def act(tx: Tx) -> leases.Settled:
-        return leases.settle(tx, device.seen(tx, ctx.caller), claim, outcome)
+        return leases.settle(tx, device.seen(tx, ctx.caller), claim, outcome, secrets)
 
     found = await ctx.write(act)
     return wire.SettlementAnswer(wire.Settlement(found.status, found.canceled))
 
 
-routes: list[Route] = [enroll, claim_call, extend_lease, settle_claim]
+routes: list[Route] = [enroll, claim_call, extend_lease, report_progress, settle_claim]

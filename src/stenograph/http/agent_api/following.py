@@ -3,7 +3,7 @@
 - `events`: the journal
 - `lifecycle`: of it what begins, ends or needs somebody
 - `transcript`: what a model says while it says it, and what is settled: `round`, `call`, `turn`
-- `progress`: how runs and their tasks stand, each as `{frame}`
+- `progress`: how runs and their tasks stand, and what calls write meanwhile, each as `{frame}`
 """
 
 from collections.abc import AsyncIterator, Sequence

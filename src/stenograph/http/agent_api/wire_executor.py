@@ -111,6 +111,31 @@ class LeaseAnswer(Struct):
     lease: Lease
 
 
+class Report(Struct):
+    """The end of what the call has written, and how many characters that is in all."""
+
+    text: Annotated[str, Meta(max_length=16_000)]
+    characters: Annotated[int, Meta(ge=0)]
+
+
+class ReportBody(Struct):
+    """How far a call is."""
+
+    progress: Report
+
+
+class Progress(Struct):
+    """Whether anybody watches: a worker need not hurry otherwise."""
+
+    watched: bool
+
+
+class ProgressAnswer(Struct):
+    """What became of a report."""
+
+    progress: Progress
+
+
 class NewSettlement(Struct):
     """How a call ended; `preview` is what of the output the model is told."""
 

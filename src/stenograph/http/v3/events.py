@@ -133,8 +133,9 @@ async def stream_session_events(ctx: Ctx, session_id: str) -> Response[Any]:
 
     With `transcript=1`, what a model says is also told while it says it, without `seq`, and not
     kept: `text_delta`, `reasoning_delta`, `tool_call_started`, `tool_call_arguments_delta`, and
-    `stream_reset` when what was heard of this round counts no more. A reader that falls behind gets
-    a last event `error` with the code `slow_reader`.
+    `stream_reset` when what was heard of this round counts no more. And what a command has written
+    so far: `tool_output`, with the end of it and how many `characters` it has in all. A reader that
+    falls behind gets a last event `error` with the code `slow_reader`.
     """
     door = sse.door(ctx, "api")
 
@@ -148,7 +149,7 @@ async def stream_session_events(ctx: Ctx, session_id: str) -> Response[Any]:
     def look(tx: Tx, caller: Caller, after: int, upto: int | None) -> Looked:
         return _followed(ctx, tx, caller, session_id, after, upto)
 
-    topics: tuple[Topic, ...] = ("transcript",) if tells else ()
+    topics: tuple[Topic, ...] = ("transcript", "progress") if tells else ()
     return sse.stream(ctx, follow(door, conversation_id, look, after, topics, _told))
 
 

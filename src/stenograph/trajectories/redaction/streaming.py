@@ -86,7 +86,7 @@ class StreamedText:
 class Pattern:
     """The secrets of a conversation, as texts that are masked in pieces look for them."""
 
-    __slots__ = ("_begins", "_long", "_longest", "_whole", "rules")
+    __slots__ = ("_begins", "_long", "_whole", "longest", "rules")
 
     def __init__(self, secrets: Collection[str]) -> None:
         self.rules: tuple[Rules, ...] = rules_for(secrets, "ephemeral")
@@ -94,7 +94,8 @@ class Pattern:
         self._begins = compile_bytes(b"|".join(_beginnings(forms)))
         long = [b"".join(spelled_characters(form[:_FOLLOWED])) for form in forms if _is_long(form)]
         self._long = compile_bytes(b"|".join(long)) if long else None
-        self._longest = _LONGEST_SPELLING * max((len(f.encode()) for f in forms), default=0)
+        #: Bytes that a secret may take, in its longest spelling.
+        self.longest = _LONGEST_SPELLING * max((len(f.encode()) for f in forms), default=0)
         #: A secret that a marker may be a part of: only the whole text says what becomes of it.
         self._whole = any(_meets(self._begins, form) for form in forms)
 
@@ -106,13 +107,33 @@ class Pattern:
         if (found := self._begins.search(raw)) is not None:
             cut = found.start()
         if self._long is not None:
-            found = self._long.search(raw, max(0, len(raw) - self._longest))
+            found = self._long.search(raw, max(0, len(raw) - self.longest))
             if found is not None:
                 cut = min(cut, found.start())
         spans = finds(raw, self.rules)
         while (sooner := _sooner(raw, cut, spans)) != cut:
             cut = sooner
         return cut
+
+
+def masked_window(text: str, secrets: Collection[str], *, from_start: bool) -> str:
+    """Mask a part of a text, as it is masked in the whole.
+
+    Left out is its end as far as that may be the beginning of a secret and, unless it is the
+    beginning of the text (`from_start`), as much as may be the end of one.
+    """
+    if not secrets:
+        return text
+    pattern = Pattern(secrets)
+    raw = text.encode("utf-8", "surrogatepass")
+    start, cut = 0 if from_start else pattern.longest, pattern.cut(raw)
+    spans = sorted(finds(raw, pattern.rules))
+    for begins, ends, _ in spans:
+        if begins < start < ends:
+            start = ends
+    while start < cut and raw[start] & 0xC0 == 0x80:  # within a character
+        start += 1
+    return mask(raw[start:cut], pattern.rules).decode("utf-8", "surrogatepass")
 
 
 def _sooner(raw: bytes, cut: int, spans: list[Span]) -> int:
