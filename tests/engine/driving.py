@@ -14,6 +14,7 @@ from stenograph.engine.choice import Rules
 from stenograph.engine.desk import Desk
 from stenograph.engine.engine import Engine, Place
 from stenograph.engine.models.credentials import Credentials
+from stenograph.engine.results import Secrets, no_secrets
 from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
 from stenograph.engine.work import Work
 from stenograph.sessions import conversing, sending
@@ -73,6 +74,7 @@ class Driven:
     rules: Rules = field(default_factory=Rules)
     waits: list[float] = field(default_factory=list)
     watch: Callable[..., None] | None = None
+    secrets: Secrets = no_secrets
     credentials: Callable[..., Credentials] = lambda organization, model: Credentials()
 
     def desk(self) -> Desk:
@@ -86,6 +88,7 @@ class Driven:
             self.tools,
             self.rules,
             pause,
+            secrets=self.secrets,
             **more,
         )
 

@@ -163,6 +163,5 @@ async def _miss(
     *,
     at_deadline: bool = False,
 ) -> None:
-    await desk.write(
-        lambda tx: rounds.miss(tx, work.candidate, made, failure, at_deadline=at_deadline)
-    )
+    miss = partial(rounds.miss, at_deadline=at_deadline, secrets=desk.secrets)
+    await desk.write(lambda tx: miss(tx, work.candidate, made, failure))

@@ -24,19 +24,19 @@ async def call(desk: Desk, candidate: str, key: str) -> None:
     if work is None:
         return
     tools = await offered(desk, work)
-    begun = await desk.write(lambda tx: calls.begin(tx, candidate, key, tools))
+    begun = await desk.write(lambda tx: calls.begin(tx, candidate, key, tools, desk.secrets))
     while isinstance(begun, Held):
         if not await _decided(desk, begun):
             await desk.write(lambda tx: calls.settle(tx, candidate, key, _UNDECIDED))
             return
-        begun = await desk.write(lambda tx: calls.begin(tx, candidate, key, tools))
+        begun = await desk.write(lambda tx: calls.begin(tx, candidate, key, tools, desk.secrets))
     if begun is None:
         return
     try:
         outcome = await _outcome(desk, begun)
     except Stopped:
         return
-    await desk.write(lambda tx: calls.settle(tx, candidate, key, outcome))
+    await desk.write(lambda tx: calls.settle(tx, candidate, key, outcome, desk.secrets))
 
 
 async def _decided(desk: Desk, held: Held) -> bool:

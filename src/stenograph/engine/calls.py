@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from stenograph.engine import finish, history, results, store
+from stenograph.engine.results import Secrets, no_secrets
 from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
 from stenograph.engine.work import Work, hold
 from stenograph.runs import approval
@@ -42,7 +43,13 @@ class Held:
     task_id: int
 
 
-def begin(tx: Tx, candidate: str, key: str, offered: Mapping[str, ToolSpec]) -> Begun | Held | None:
+def begin(
+    tx: Tx,
+    candidate: str,
+    key: str,
+    offered: Mapping[str, ToolSpec],
+    secrets: Secrets = no_secrets,
+) -> Begun | Held | None:
     """Begin a call, and return it if a provider has to do it, or if a person has to allow it.
 
     None: it is settled, or its turn is; among others a call that no provider can do: malformed
@@ -65,7 +72,7 @@ def begin(tx: Tx, candidate: str, key: str, offered: Mapping[str, ToolSpec]) -> 
         outcome = refusal
     task = tasks.start(tx, work.run, task)
     if outcome is not None:
-        settle(tx, candidate, key, outcome)
+        settle(tx, candidate, key, outcome, secrets)
         return None
     context = ToolContext(work, key, task.id, task.tool_call_id, resumed)
     return Begun(work, name, msgspec.json.decode(given), context)
@@ -108,15 +115,19 @@ def _own_outcome(
     return ToolOutcome("completed", "The session ends here.")
 
 
-def settle(tx: Tx, candidate: str, key: str, outcome: ToolOutcome) -> None:
-    """Write what came of a call, unless it has its end already."""
+def settle(
+    tx: Tx, candidate: str, key: str, outcome: ToolOutcome, secrets: Secrets = no_secrets
+) -> None:
+    """Write what came of a call, unless it has its end already; no cut halves one of `secrets`."""
     work = hold(tx, candidate)
     if work is None or work.run is None or work.settled:
         return
     task = tasks.find(tx, work.run, key)
     if task.status in tasks.TERMINAL:
         return
-    output, is_part = results.kept(outcome.output)
+    is_long = len(outcome.output) > ERROR
+    values = secrets(tx, work.conversation.id) if is_long else ()
+    output, is_part = results.kept(outcome.output, values)
     failed = outcome.status != "completed"
     tasks.settle(
         tx,
@@ -124,11 +135,12 @@ def settle(tx: Tx, candidate: str, key: str, outcome: ToolOutcome) -> None:
         task,
         outcome.status,
         output=output,
-        error=output[:ERROR] if failed else None,
+        error=results.beginning(output, ERROR, values) if failed else None,
     )
     rest = history.read_rest(store.call_details(tx, task.id)[1])
     rest.excerpt = is_part
-    if outcome.preview is not None:
-        rest.preview = results.preview(results.storable(outcome.preview))
-    if is_part or outcome.preview is not None:
+    if outcome.preview is not None or len(output) > results.PREVIEW:
+        told = output if outcome.preview is None else results.storable(outcome.preview)
+        rest.preview = results.preview(told, values)
+    if is_part or rest.preview is not None:
         store.set_rest(tx, task.id, msgspec.json.encode(rest).decode())

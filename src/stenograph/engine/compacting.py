@@ -123,4 +123,5 @@ async def _miss(
     at_deadline: bool = False,
 ) -> None:
     candidate = asking.work.candidate
-    await desk.write(lambda tx: rounds.miss(tx, candidate, made, failure, at_deadline=at_deadline))
+    miss = partial(rounds.miss, at_deadline=at_deadline, secrets=desk.secrets)
+    await desk.write(lambda tx: miss(tx, candidate, made, failure))

@@ -12,6 +12,7 @@ from stenograph.engine.models.answer import Delta, Response
 from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.credentials import Credentials
 from stenograph.engine.models.failures import ModelFailedError
+from stenograph.engine.results import Secrets, no_secrets
 from stenograph.engine.toolbox import Together, Toolbox
 from stenograph.engine.work import Work
 from stenograph.events.waiting import Waiter
@@ -46,6 +47,7 @@ def _no_one(work: Work, heard: Heard) -> None:
 class Desk:
     """`credentials`: what opens a provider's door for an organization (row id). `pause` waits
     between two attempts. `watch` hears a model as it speaks; it neither waits nor raises.
+    `secrets`: what must not be halved where a text is cut.
     """
 
     database: Database
@@ -54,6 +56,7 @@ class Desk:
     rules: Rules = field(default_factory=Rules)
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     watch: Callable[[Work, Heard], None] = _no_one
+    secrets: Secrets = no_secrets
     threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_READERS, thread_name_prefix="engine-reader")
     )

@@ -23,7 +23,7 @@ from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.failures import ModelFailedError
 from stenograph.engine.models.pricing import cost_usd
 from stenograph.engine.models.request import ToolCall
-from stenograph.engine.results import storable
+from stenograph.engine.results import Secrets, beginning, no_secrets, storable
 from stenograph.engine.room import Room
 from stenograph.engine.toolbox import ToolSpec
 from stenograph.engine.work import Work, hold, load
@@ -39,6 +39,8 @@ from stenograph.storage.database import Row, Tx
 from stenograph.trajectories.atif.reading import is_deep
 from stenograph.trajectories.atif.rules import MAX_FREE_NESTING
 
+#: Characters of what a provider says of a failure.
+_MESSAGE = 4_000
 #: Kinds of failure that cost nothing, by what the providers say: there was no answer to bill.
 _UNBILLED = frozenset(
     {
@@ -353,7 +355,13 @@ def _input(call: ToolCall) -> tuple[str, str | None]:
 
 
 def miss(
-    tx: Tx, candidate: str, made: Invocation, failure: ModelFailedError, *, at_deadline: bool
+    tx: Tx,
+    candidate: str,
+    made: Invocation,
+    failure: ModelFailedError,
+    *,
+    at_deadline: bool,
+    secrets: Secrets = no_secrets,
 ) -> None:
     """Write that a model gave no answer, and what it billed for that."""
     work = hold(tx, candidate)
@@ -368,7 +376,10 @@ def miss(
         _bill_late(tx, work, made, usage)
         return
     invocations.settle(tx, made, "timed_out" if at_deadline else "failed", usage=usage)
-    kept = Failure(failure.kind, storable(failure.message), failure.retry_after)
+    message = storable(failure.message)
+    if len(message) > _MESSAGE:
+        message = beginning(message, _MESSAGE, secrets(tx, work.conversation.id))
+    kept = Failure(failure.kind, message, failure.retry_after)
     store.note_invocation(
         tx,
         made.id,

@@ -16,7 +16,7 @@ from stenograph.engine.toolboxes.machine import MachineTools
 from stenograph.engine.toolboxes.mcp import McpTools
 from stenograph.engine.toolboxes.script import Script
 from stenograph.engine.toolboxes.spawn import Spawn
-from stenograph.sessions import ephemeral
+from stenograph.sessions import ephemeral, secret
 from stenograph.settings import Settings
 from stenograph.storage.database import Database
 from stenograph.storage.sealing import Sealer
@@ -45,6 +45,7 @@ async def running(
         keys.resolver(database, sealer, environment, choice.endpoints_of(settings)),
         rules=choice.rules(settings),
         watch=watching.watch(database, sealer),
+        secrets=lambda tx, conversation_id: secret.values(tx, sealer, conversation_id),
     )
     servers = McpTools(database, sealer, settings.mcp_stdio)
     tools = Together(MachineTools(desk), Spawn(), Script(), servers)

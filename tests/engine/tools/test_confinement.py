@@ -323,3 +323,14 @@ def test_a_part_of_a_name_is_no_way_in(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     with pytest.raises(OutsideError):
         roots.at(tmp_path / "root").parts(f"{tmp_path}/rooted/a")
+
+
+@pytest.mark.parametrize("name", ["read", "write", "edit", "grep", "glob"])
+def test_a_path_has_its_limit(name: str, tmp_path: Path) -> None:
+    path = "a/" * 2_049
+    more = {"write": {"content": ""}, "edit": {"old_text": "a", "new_text": "b"}}
+    more |= {"grep": {"pattern": "a"}, "glob": {"pattern": "*"}}
+    result = do(tools(tmp_path), name, path=path, **more.get(name, {}))
+    assert result.status == "failed"
+    assert result.text.endswith(": File name too long")
+    assert not list(tmp_path.iterdir())

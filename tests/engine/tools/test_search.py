@@ -174,3 +174,10 @@ def test_a_pattern_that_undoes_others_is_matched_at_once(tmp_path: Path) -> None
     (tmp_path / "f").write_text("a" * 50_000 + "\n")
     result = do(tools(tmp_path, Limits(timeout=20)), "grep", pattern="(a+)+b|(a|aa)*c$")
     assert (result.status, result.notes) == ("completed", ("nothing matches",))
+
+
+def test_no_line_is_cut_within_a_secret(tmp_path: Path) -> None:
+    secret = "sesame-" + "0123456789" * 5
+    (tmp_path / "f").write_text("x" * 380 + secret + "y" * 1_000)
+    shown = do(tools(tmp_path, KEY=secret), "grep", pattern="x").text
+    assert shown == f"f:1:{'x' * 380}\n"

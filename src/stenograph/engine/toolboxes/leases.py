@@ -15,6 +15,7 @@ from stenograph.devices import device, dispatch, target
 from stenograph.devices.device import Device
 from stenograph.devices.dispatch import Dispatch, Wish
 from stenograph.engine import budget, calls, history, store
+from stenograph.engine.results import Secrets, no_secrets
 from stenograph.engine.toolbox import ToolOutcome, ToolStatus
 from stenograph.engine.tools.toolbox import TOOLS
 from stenograph.engine.work import hold
@@ -113,8 +114,14 @@ def claim(tx: Tx, sealer: Sealer, worker: Device, wish: Wish) -> Claimed | None:
     )
 
 
-def settle(tx: Tx, worker: Device, claim_id: str, outcome: ToolOutcome) -> Settled:
-    """Write what came of a call; the same again is accepted, and changes nothing.
+def settle(
+    tx: Tx,
+    worker: Device,
+    claim_id: str,
+    outcome: ToolOutcome,
+    secrets: Secrets = no_secrets,
+) -> Settled:
+    """Write what came of a call (`calls.settle`); the same again is accepted, and changes nothing.
 
     Of a call that has its end already, the output is dropped. Raises `ConflictError`
     (`stale_claim`).
@@ -131,7 +138,7 @@ def settle(tx: Tx, worker: Device, claim_id: str, outcome: ToolOutcome) -> Settl
     elif found.status == "canceled" or found.task_ended or work is None or work.settled:
         dispatch.settle(tx, found, "canceled", digest)
     else:
-        calls.settle(tx, candidate, found.task_key, outcome)
+        calls.settle(tx, candidate, found.task_key, outcome, secrets)
         dispatch.settle(tx, found, outcome.status, digest)
     settled = dispatch.held(tx, worker, claim_id)
     return Settled(settled.task_status, settled.status == "canceled")

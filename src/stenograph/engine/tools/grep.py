@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from stenograph.engine import results
 from stenograph.engine.tools import pattern as patterns
 from stenograph.engine.tools.lines import blocks
 from stenograph.engine.tools.result import Result, ToolError
@@ -96,6 +97,7 @@ def _files(place: Workplace, arguments: Arguments, walk: Walk) -> Iterator[str]:
 
 
 def _matches(place: Workplace, path: str, wanted: _Wanted, stop: Event) -> Iterator[str]:
+    secrets = tuple(place.env.values())
     try:
         with place.root.file(path) as file:
             if b"\x00" in file.read(_SNIFFED):
@@ -105,7 +107,7 @@ def _matches(place: Workplace, path: str, wanted: _Wanted, stop: Event) -> Itera
                 if stop.is_set():
                     return
                 for number, line in wanted.lines(block.replace(b"\r\n", b"\n")):
-                    text = line[: 4 * _SHOWN].decode(errors="replace")[:_SHOWN]
+                    text = results.beginning(line.decode(errors="replace"), _SHOWN, secrets)
                     yield f"{printable(path)}:{first + number}:{text}\n"
     except (OSError, ToolError):
         # A link that leads out, a pipe, a file gone meanwhile: no text file of this root.

@@ -1,6 +1,7 @@
 """What a tool gives back, before the engine or a worker passes it on."""
 
 import codecs
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from stenograph.engine import results
@@ -32,13 +33,14 @@ class Result:
     binary: bool = False
     preview: str | None = None
 
-    def outcome(self) -> ToolOutcome:
-        """Return it for the engine: the notes first, so that no cut loses them."""
+    def outcome(self, secrets: Collection[str] = ()) -> ToolOutcome:
+        """Return it for the engine: the notes first, so that no cut loses them, and none of the
+        `secrets` halved."""
         notes = "".join(f"[{note}]\n" for note in self.notes)
         binary = f"[{BINARY}]\n" if self.binary else ""
         output = results.storable(binary + notes + self.text)
         told = output if self.preview is None else results.storable(binary + self.preview)
-        return ToolOutcome(self.status, output, results.preview(told) or SILENT)
+        return ToolOutcome(self.status, output, results.preview(told, secrets) or SILENT)
 
 
 def failed(reason: str) -> Result:

@@ -22,6 +22,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 #: Links followed on one way, as many as Linux follows.
 _LINKS = 40
+#: Names of a path: each is a step, and `..` goes all of them again.
+_DEEPEST = 2_048
 
 
 class OutsideError(ToolError):
@@ -173,7 +175,10 @@ def _names(path: str) -> list[str]:
         os.fsencode(path)
     except UnicodeEncodeError:
         raise ToolError(f"{path!r} is no path: it is not valid Unicode") from None
-    return [name for name in path.split("/") if name not in ("", ".")]
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    if len(names) > _DEEPEST:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    return names
 
 
 def _target(fd: int, name: str) -> str | None:

@@ -95,7 +95,8 @@ class LocalToolbox:
                 f"This call of {name} was begun before, and its end was not seen: look at what it "
                 "did before you call it again.",
             )
-        return (await self.run(name, arguments)).outcome()
+        result = await self.run(name, arguments)
+        return result.outcome(tuple(self.place.env.values()))
 
     async def run(self, name: str, arguments: dict[str, Any]) -> Result:
         """Do it. Whatever goes wrong is the result; only cancellation is raised."""
