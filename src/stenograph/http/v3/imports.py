@@ -148,8 +148,9 @@ async def record_session_steps(ctx: Ctx, session_id: str) -> Appended:
         return live.append(tx, found.id, sent)
 
     def prepare_error(tx: Tx) -> None:
-        """That there is no such session comes first; its secrets are in no error."""
+        """That it is not there, or not the caller's, comes first; its secrets are in no error."""
         found = session.find(tx, ctx.caller, session_id)
+        session.require_control(ctx.caller, found)
         secret.values(tx, ctx.sealer, found.id)
 
     try:

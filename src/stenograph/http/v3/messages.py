@@ -146,7 +146,9 @@ async def send_reason_message(ctx: Ctx, reason_id: str) -> Answer:
     an engine answers it; what is sent meanwhile belongs to the same turn. Only the Reason's owner
     may send. The same `idempotency_key` with the same message acts once within 24 hours.
     """
-    await ctx.read(lambda tx: reason.find(tx, ctx.caller, reason_id))
+    await ctx.read(
+        lambda tx: reason.require_own(ctx.caller, reason.find(tx, ctx.caller, reason_id))
+    )
     sent = _read(ctx)
 
     def conversation(tx: Tx) -> int:
@@ -177,7 +179,9 @@ async def send_session_message(ctx: Ctx, session_id: str) -> Answer:
     Its turn waits until an engine answers it; what is sent meanwhile belongs to the same turn. A
     session whose agent runs elsewhere takes none (`session_target_unavailable`).
     """
-    await ctx.read(lambda tx: session.find(tx, ctx.caller, session_id))
+    await ctx.read(
+        lambda tx: session.require_control(ctx.caller, session.find(tx, ctx.caller, session_id))
+    )
     sent = _read(ctx)
     return await _send(
         ctx,
