@@ -11,6 +11,7 @@ import story
 from http_routes import NOWHERE
 from people import Org
 from serving import Api
+from stenograph.accounts.access import Caller
 from stenograph.clock import DAY, now
 from stenograph.conversations import access, attachment, conversation
 from stenograph.conversations import input as inputs
@@ -207,11 +208,12 @@ def _filled(body: Any, ids: dict[str, str]) -> Any:
     return body
 
 
-def set_up(database: Database, org: Org) -> Scene:
+def set_up(database: Database, org: Org, owner: Caller | None = None) -> Scene:
     """Make the scene: the agent may read it, the admin is shut out, and so is everybody else."""
+    owner = owner or org.owner
     where = story.place(
         database,
-        org.owner,
+        owner,
         access_default="none",
         entries=[conversation.Entry("agent", "read"), conversation.Entry("admin", "none")],
     )
@@ -220,8 +222,8 @@ def set_up(database: Database, org: Org) -> Scene:
     database.write(lambda tx: story.finish(tx, said))
 
     def send(tx: Tx, **options: Any) -> inputs.Input:
-        talk = access.find(tx, org.owner, where.workspace.public_id, where.conversation.public_id)
-        return inputs.accept(tx, org.owner, talk, kind="message", text="hi", **options)
+        talk = access.find(tx, owner, where.workspace.public_id, where.conversation.public_id)
+        return inputs.accept(tx, owner, talk, kind="message", text="hi", **options)
 
     sent = database.write(lambda tx: send(tx, files=[attachment.File("a.txt", "text/plain", b"a")]))
     waits = database.write(lambda tx: send(tx, wishes=Wishes(deliver_at=now() + DAY)))
