@@ -60,6 +60,39 @@ def of_variants(tx: Tx, variant_ids: Collection[int]) -> list[Row]:
     )
 
 
+def listed(tx: Tx, variant_ids: Collection[int]) -> list[Row]:
+    """Return the files of candidates: candidate, the input if it steered, then what a row says."""
+    return tx.rows(
+        f"SELECT a.variant_id, {_STEER}, {_ABOUT} FROM attachments a"
+        f" LEFT JOIN inputs n ON n.id = a.input_id WHERE {among('a.variant_id', variant_ids)}"
+        " ORDER BY a.id"
+    )
+
+
+#: Of a candidate that is shown, of a turn that is.
+_SHOWN = (
+    " JOIN variants v ON v.id = a.variant_id AND v.deleted_at IS NULL"
+    " JOIN turns t ON t.id = v.turn_id AND t.deleted_at IS NULL"
+)
+
+
+def sent(tx: Tx, conversation_ids: Collection[int], public_id: str) -> Row | None:
+    """Return type and bytes of a file that came with a turn of these conversations."""
+    return tx.row(
+        f"SELECT a.content_type, a.data FROM attachments a{_SHOWN}"
+        f" WHERE a.public_id = :public_id AND {among('a.conversation_id', conversation_ids)}",
+        public_id=public_id,
+    )
+
+
+def all_sent(tx: Tx, conversation_ids: Collection[int]) -> list[Row]:
+    """Return public id and type of each file that came with a turn of these conversations."""
+    return tx.rows(
+        f"SELECT a.public_id, a.content_type FROM attachments a{_SHOWN}"
+        f" WHERE {among('a.conversation_id', conversation_ids)} ORDER BY a.id"
+    )
+
+
 def asked_with(tx: Tx, variant_id: int) -> list[Row]:
     """Return the row ids of the files with which a candidate was asked."""
     return tx.rows(

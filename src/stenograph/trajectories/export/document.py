@@ -14,9 +14,11 @@ from msgspec import Raw
 
 from stenograph import __version__
 from stenograph.errors import InvalidInputError, NotFoundError
+from stenograph.sessions.conversing import steer_input
 from stenograph.storage.database import Row, Tx
 from stenograph.trajectories.atif.format import Agent, Json, Metrics, Step
 from stenograph.trajectories.export import store
+from stenograph.trajectories.export.attachments import attach
 from stenograph.trajectories.export.store import SessionFacts, StepRow, TurnRow
 from stenograph.trajectories.export.totals import Totals, final_metrics
 from stenograph.trajectories.recording.columns import CallColumns, StepColumns, join
@@ -181,12 +183,18 @@ def _steps(work: _Export, facts: SessionFacts, totals: Totals) -> Iterator[list[
                         work.excerpts += sum([call.excerpt for call in columns.calls])
                     work.without_build += not facts.runs_here
                     _account(step, columns, totals, copied)
+                elif files := chunk.files.get((row.variant_id or 0, _steer(row))):
+                    attach(step, files)
                 if copied:
                     step.is_copied_context = True
                     step.metrics = None
                 steps.append(step)
             yield steps
     yield _remaining(work, facts, totals)
+
+
+def _steer(row: StepRow) -> str | None:
+    return steer_input(row.rest) if row.part == "steer" else None
 
 
 def _remaining(work: _Export, facts: SessionFacts, totals: Totals) -> list[Step]:

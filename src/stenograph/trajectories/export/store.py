@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from stenograph.conversations import store_attachments
+from stenograph.conversations.attachment import Attachment
 from stenograph.conversations.store_turns import scopes
 from stenograph.storage.database import Row, Tx, among
+from stenograph.trajectories.export import attachments
 
 #: Steps read at once; with their calls they are what an export holds in memory.
 CHUNK = 200
@@ -157,12 +160,14 @@ class TurnRow:
 
 @dataclass(slots=True)
 class Chunk:
-    """Steps that are shown, with their turns, and the calls of each round as
-    (round, call id, name, input, output, rest)."""
+    """Steps that are shown, with their turns, the calls of each round as (round, call id, name,
+    input, output, rest), and the files of candidates by row id and, for those that steered, the
+    public id of the input."""
 
     steps: list[StepRow]
     turns: dict[int, TurnRow]
     calls: dict[int, list[Row]]
+    files: dict[tuple[int, str | None], list[Attachment]]
 
 
 def steps(tx: Tx, viewer: int, conversation_id: int, boundary: int | None) -> Iterator[Chunk]:
@@ -182,7 +187,8 @@ def steps(tx: Tx, viewer: int, conversation_id: int, boundary: int | None) -> It
         after = rows[-1].position
         turns = _turns(tx, viewer, {row.turn_id for row in rows if row.turn_id is not None})
         shown = [row for row in rows if _is_shown(row, turns, last)]
-        yield Chunk(shown, turns, _calls(tx, [r.task_id for r in shown if r.task_id is not None]))
+        calls = _calls(tx, [r.task_id for r in shown if r.task_id is not None])
+        yield Chunk(shown, turns, calls, _files(tx, shown))
         if len(rows) < CHUNK:
             return
 
@@ -224,6 +230,14 @@ def _calls(tx: Tx, round_ids: list[int]) -> dict[int, list[Row]]:
     return found
 
 
+def _files(tx: Tx, shown: list[StepRow]) -> dict[tuple[int, str | None], list[Attachment]]:
+    said = {row.variant_id for row in shown if row.part != "agent" and row.variant_id is not None}
+    found: dict[tuple[int, str | None], list[Attachment]] = {}
+    for variant_id, steer, *about in store_attachments.listed(tx, said) if said else ():
+        found.setdefault((variant_id, steer), []).append(Attachment(*about))
+    return found
+
+
 def prompts_without_steps(tx: Tx, conversation_id: int) -> list[tuple[str, int]]:
     """Return text and time of prompts that wait for an agent, in order."""
     return [
@@ -245,6 +259,11 @@ def media(tx: Tx, conversation_ids: list[int], path: str) -> tuple[str, bytes] |
         f" AND {among('conversation_id', conversation_ids)} ORDER BY id LIMIT 1",
         path=path,
     )
+    if row is None:
+        named = attachments.public_id(path)
+        row = store_attachments.sent(tx, conversation_ids, named)
+        if row is not None and path != attachments.path(named, row[0]):
+            row = None
     return None if row is None else (row[0], bytes(row[1]))
 
 
@@ -253,4 +272,6 @@ def media_paths(tx: Tx, conversation_ids: list[int]) -> list[str]:
     found = tx.rows(
         f"SELECT path FROM media WHERE {among('conversation_id', conversation_ids)} ORDER BY id"
     )
-    return list(dict.fromkeys(row[0] for row in found))
+    sent = store_attachments.all_sent(tx, conversation_ids)
+    paths = [*(row[0] for row in found), *(attachments.path(*row) for row in sent)]
+    return list(dict.fromkeys(filter(None, paths)))
