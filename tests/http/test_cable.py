@@ -243,19 +243,6 @@ def test_an_identifier_that_is_none_is_rejected(server, identifier):
         assert client.next() == {"identifier": identifier, "type": "reject_subscription"}
 
 
-def test_concealed_is_like_unknown(server, talk, database):
-    with opened(server, "member:stranger") as client:
-        client.next()
-        assert client.subscribe(talk)[1] == "reject_subscription"
-    database.write(lambda tx: tx.run("UPDATE conversations SET access_default = 'none'"))
-    with opened(server, "member:member") as client:
-        client.next()
-        assert client.subscribe(talk)[1] == "reject_subscription"
-    with opened(server) as client:
-        client.next()
-        assert client.subscribe(talk)[1] == "confirm_subscription"
-
-
 def test_who_is_shut_out_is_rejected_and_hears_nothing_of_what_comes_after(server, talk, database):
     with opened(server, "member:member") as client:
         client.next()

@@ -435,44 +435,6 @@ def send(api, method, path, body, key):
     return api.request(method, path, key=key, headers={"Idempotency-Key": "k"}, **options)
 
 
-@pytest.mark.parametrize(("method", "suffix", "body"), CHANGES)
-def test_what_is_closed_answers_as_what_never_was(api, database, org, where, method, suffix, body):
-    put_access(api, where, default="none", entries=[{"handle": "member", "level": "read"}])
-    unknown = send(
-        api, method, where.path.replace(where.conversation.public_id, NOWHERE) + suffix, body,
-        "member",
-    )  # fmt: skip
-    assert code(unknown) == (404, "not_found")
-    other = story.place(database, org.owner)
-    elsewhere = where.path.replace(where.workspace.public_id, other.workspace.public_id)
-    gone = story.another(database, where)
-    story.tombstone(database, gone)
-    for path, key in [
-        (where.path, "member:admin"),
-        (where.path, "member:stranger"),
-        (elsewhere, "member"),
-        (gone.path, "member"),
-    ]:
-        answer = send(api, method, path + suffix, body, key)
-        assert (answer.status_code, answer.content) == (404, unknown.content)
-        assert dict(answer.headers) == dict(unknown.headers)
-    assert code(send(api, method, where.path + suffix, body, "member:member")) == (
-        403,
-        "not_authorized",
-    )
-    assert code(send(api, method, where.path + suffix, body, "executor")) == (401, "unauthorized")
-
-
-@pytest.mark.parametrize(("method", "suffix", "body"), [c for c in CHANGES if c[2] is not None])
-def test_lookup_and_standing_come_before_the_body(api, where, method, suffix, body):
-    path = where.path + suffix
-    unknown = path.replace(where.conversation.public_id, NOWHERE)
-    assert api.request(method, unknown, content=b"{").status_code == 404
-    assert api.request(method, path, content=b"{", key="member:member").status_code == 403
-    answer = api.request(method, path, content=b"{", headers={"Idempotency-Key": "k"})
-    assert code(answer) == (400, "bad_request")
-
-
 def test_in_an_archived_workspace_work_may_only_be_stopped_or_deleted(api, database, where):
     database.write(lambda tx: story.open_run(tx, where))
     story.run_sql(database, "UPDATE workspaces SET state = 'archived'")

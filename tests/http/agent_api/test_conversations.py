@@ -119,34 +119,6 @@ def test_a_new_conversation_in_full(api, home, org):
     assert api.get(f"{home}/conversations/{made['public_id']}").json()["conversation"] == made
 
 
-def test_a_repeated_request_makes_one_conversation(api, home):
-    first = create(api, home, title="T")
-    again = create(api, home, title="T")
-    assert again.status_code == 201
-    assert again.headers["Idempotency-Replayed"] == "true"
-    assert again.json() == first.json()
-    other = create(api, home, title="U")
-    assert (other.status_code, other.json()["error"]["code"]) == (
-        409,
-        "idempotency_envelope_mismatch",
-    )
-    assert len(api.get(f"{home}/conversations").json()["conversations"]) == 1
-
-
-def test_a_replay_after_access_was_lost_is_not_found(api, database, home):
-    create(api, home)
-    story.run_sql(database, "UPDATE conversations SET deleted_at = 1")
-    assert create(api, home).status_code == 404
-
-
-def test_the_key_must_be_there_and_short(api, home):
-    for key in [None, "", " ", "x" * 256]:
-        headers = {} if key is None else {"Idempotency-Key": key}
-        answer = api.post(f"{home}/conversations", json={"conversation": {}}, headers=headers)
-        assert answer.status_code == 400
-        assert answer.json()["error"]["code"] in ("idempotency_key_required", "parameter_invalid")
-
-
 def test_a_refused_conversation_leaves_no_receipt(api, home):
     for body, code in [
         ({"answering_user_public_id": "nobody"}, "answerer_not_eligible"),

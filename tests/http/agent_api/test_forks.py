@@ -117,18 +117,6 @@ def test_a_fork_is_a_session_with_a_feed_and_a_trajectory(api, database, where):
     ]
 
 
-def test_a_repeated_fork_is_one_fork(api, database, where):
-    said = story.message(database, where)
-    first = ask(api, where, turn_public_id=said.turn.public_id)
-    again = ask(api, where, turn_public_id=said.turn.public_id)
-    assert first.headers["Idempotency-Replayed"] == "false"
-    assert again.headers["Idempotency-Replayed"] == "true"
-    assert (again.status_code, again.json()) == (201, first.json())
-    assert code(ask(api, where, side=True)) == (409, "idempotency_envelope_mismatch")
-    story.run_sql(database, "UPDATE conversations SET deleted_at = 1 WHERE source_id IS NOT NULL")
-    assert ask(api, where, turn_public_id=said.turn.public_id).status_code == 404
-
-
 def test_what_runners_did_is_not_known_once_details_are_gone(api, database, where):
     said = story.rounds(database, where, ["a"])
     fresh = ask(api, where, key="a", turn_public_id=said.turn.public_id)

@@ -105,27 +105,6 @@ def test_bad_event_parameters(api, where):
         assert answer.json()["error"]["message"] == f"Invalid parameter: {next(iter(query))}"
 
 
-def test_a_repeated_input_is_one_turn(api, where):
-    first, again = send(api, where), send(api, where)
-    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (202, "true")
-    assert again.json() == first.json()
-    assert send(api, where, text="Other").json()["error"]["code"] == (
-        "idempotency_envelope_mismatch"
-    )
-    assert len(api.get(f"{where.path}/turns").json()["turns"]) == 1
-
-
-def test_twice_at_once_is_one_turn(api, where):
-    options = {
-        "json": {"input": {"kind": "message", "text": "x"}},
-        "headers": {"Idempotency-Key": "same"},
-    }
-    answers = api.together(*[("POST", f"{where.path}/inputs", options)] * 4)
-    assert {answer.status_code for answer in answers} == {202}
-    assert len({answer.json()["input"]["public_id"] for answer in answers}) == 1
-    assert len(api.get(f"{where.path}/turns").json()["turns"]) == 1
-
-
 def test_many_at_once_take_their_own_positions(api, where):
     requests = [
         (

@@ -311,27 +311,6 @@ def requests(path, sent):
     ]
 
 
-def test_what_nobody_sees_is_not_there_and_what_is_read_is_forbidden(api, database, where, busy):
-    sent = send(api, where)
-    story.run_sql(database, "UPDATE conversations SET access_default = 'read'")
-    for method, path, body in requests(where.path, sent):
-        options = {} if body is None else {"json": body}
-        answer = api.request(method, path, key="member:member", **options)
-        assert refusal(answer) == (403, "not_authorized")
-        for key in ("executor", "api", ""):
-            assert api.request(method, path, key=key, **options).status_code == 401
-        hidden = api.request(method, path, key="member:stranger", **options)
-        unknown = path.replace(where.conversation.public_id, NOWHERE)
-        unknown = api.request(method, unknown, **options)
-        assert hidden.status_code == unknown.status_code == 404
-        assert hidden.content == unknown.content
-        other = path.replace(sent["public_id"], NOWHERE)
-        if other != path:
-            answer = api.request(method, other, key="member:member", **options)
-            assert answer.content == unknown.content
-    assert [it["public_id"] for it in waiting(api, where)] == [sent["public_id"]]
-
-
 def test_an_archive_is_not_edited_and_lets_go(api, database, where, busy):
     sent = send(api, where)
     story.archive(database, where)

@@ -51,17 +51,6 @@ def test_the_old_answer_is_shown_while_another_is_made(api, database, where):
     assert (event["type"], event["payload"]["source"]) == ("turn_variant", "run")
 
 
-def test_the_same_request_again_asks_for_nothing_new(api, database, where):
-    said = story.rounds(database, where, ["a"])
-    first = ask(api, where, said)
-    again = ask(api, where, said)
-    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (202, "true")
-    assert again.json() == first.json()
-    other = ask(api, where, said, {"model": {"model": "dev/small"}})
-    assert refused(other) == (409, "idempotency_envelope_mismatch")
-    assert len(api.get(where.turn(said) + "/variants").json()["variants"]) == 2
-
-
 def test_a_key_that_was_used_for_another_turn_is_not_this_ones(api, database, where):
     said = story.rounds(database, where, ["a"])
     made = ask(api, where, said).json()["variant"]["public_id"]

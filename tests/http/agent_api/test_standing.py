@@ -183,6 +183,11 @@ def test_full_standing_reaches_every_route(world):
         if "{lock_version}" in str(case):
             found = world.get(f"{world.agent}/workspaces/{scene.ids['workspace']}").json()
             scene.ids["lock_version"] = str(found["workspace"]["lock_version"])
+        if route.body is not None:
+            answer = ask(world, scene, route, "member", content=b"{")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request"), (
+                name
+            )
         answer = ask(world, scene, route, "member")
         if case.code is None:
             assert answer.status_code == route.status, (name, answer.text)

@@ -102,14 +102,6 @@ def test_a_device_that_is_away_and_one_of_another_protocol(api, hands):
     assert "version 9" in other["compatibility_reason"]
 
 
-def test_devices_of_another_organization_are_not_there(api, org, hands):
-    theirs = hands.worker(caller=org.stranger)
-    assert api.get(f"{api.v3}/devices").json() == {"devices": []}
-    for method in ("GET", "DELETE"):
-        answer = api.request(method, f"{api.v3}/devices/{theirs.public_id}")
-        assert (answer.status_code, answer.json()) == (404, {"error": "device_not_found"})
-
-
 def test_a_device_is_deleted_with_its_secret_and_what_it_had_claimed(api, hands):
     made = enroll(api)
     claims = "/agent_api/v1/executor/claims"

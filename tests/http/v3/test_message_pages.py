@@ -270,19 +270,6 @@ def test_a_page_costs_the_same_however_wide_and_however_long_the_history(api, re
 # Sending
 
 
-def test_the_same_key_sends_once(api, path):
-    body = {"message": "hello", "idempotency_key": "k"}
-    first, again = api.post(path, json=body), api.post(path, json=body)
-    assert (first.status_code, again.status_code) == (202, 202)
-    assert first.json() == again.json()
-    assert len(page(api, path)["items"]) == 1
-    other = api.post(path, json={**body, "message": "bye"})
-    assert other.status_code == 409
-    assert other.json()["error"] == "idempotency_profile_conflict"
-    send(api, path, "hello")
-    assert len(page(api, path)["items"]) == 2
-
-
 @pytest.mark.parametrize(
     ("body", "code"),
     [

@@ -122,13 +122,6 @@ def test_the_same_key_creates_one_session(api, sessions, org):
     assert len(api.get(sessions).json()["items"]) == 2
 
 
-def test_the_same_key_at_once_creates_one_session(api, sessions):
-    body = {"recorded": True, "prompt": "x", "idempotency_key": "k"}
-    answers = api.together(*[("POST", sessions, {"json": body})] * 5)
-    assert sorted(a.status_code for a in answers) == [200, 200, 200, 200, 201]
-    assert len({a.json()["session_id"] for a in answers}) == 1
-
-
 def test_what_was_asked_for_is_echoed(api):
     made = create(
         api,

@@ -177,6 +177,20 @@ def test_what_belongs_to_another_organization(world, theirs, all_scopes):
         assert tx.value("SELECT count(*) FROM provider_credentials") == 2
 
 
+def test_no_list_holds_what_is_theirs(world, theirs, all_scopes):
+    lists = [it for it in IN_ORGANIZATION if it.method == "GET" and it not in ROUTES]
+    named = [value for name, value in theirs.items() if name not in ("provider", "taskKey")]
+    elsewhere = ""
+    for route in lists:
+        answer = ask(world, route, {}, all_scopes)
+        assert answer.status_code == 200, route.id
+        assert not [it for it in named if it in answer.text], route.id
+        elsewhere += ask(world, route, {"orgId": "elsewhere"}, "api:stranger").text
+    assert {name for name, value in theirs.items() if value in elsewhere} >= {
+        "reasonId", "sessionId", "mcpServerId", "deviceId", "name",
+    }  # fmt: skip
+
+
 @pytest.fixture
 def ours(world):
     """A Reason of the owner's with its session, as ids by parameter."""
