@@ -256,7 +256,32 @@ def test_a_server_that_comes_up_late_is_found(room):
     room.use(act)
 
 
+def test_tools_that_are_hard_to_tell_a_model_of_spoil_no_turn(room, logged):
+    work = room.work()
+    room.run("x", "legacy_server.py", "odd")
+
+    async def act():
+        numbers, long = await room.tools.specs(work)
+        assert numbers.parameters["properties"] == {"a": {"default": None, "maximum": None}}
+        assert (long.name, len(long.description)) == ("mcp__x__long", 10_000)
+        assert "The schema of its tool large is too large" in logged.getvalue()
+
+    room.use(act)
+
+
 # What comes of a call
+
+
+def test_an_error_of_a_server_is_no_end_of_its_connection(room):
+    work = room.work()
+    room.run("x", "legacy_server.py", "odd")
+
+    async def act():
+        for _ in range(2):
+            failed = await room.call(work, "mcp__x__numbers")
+            assert failed == ToolOutcome("failed", "It fell apart")
+
+    room.use(act)
 
 
 def test_what_is_not_text_is_described_and_structure_is_json(room):

@@ -217,18 +217,17 @@ async def _offered(shelf: _Shelf) -> tuple[_Offer, ...]:
     words = await asyncio.to_thread(_loaded)
     tools = await asyncio.wait_for(shelf.connected().tools(), LISTING)
     hide = shelf.redactor
-    return tuple(
-        _Offer(
-            ToolSpec(
-                words.name(shelf.server.name, tool.name),
-                hide.text(tool.description or tool.title or ""),
-                words.parameters(hide.value(tool.input_schema)),
-            ),
-            tool.name,
-            words.is_repeatable(tool),
-        )
-        for tool in tools
-    )
+    offers = []
+    for tool in tools:
+        parameters = words.parameters(hide.value(tool.input_schema))
+        if parameters is None:
+            _left_out(shelf.server, hide.text(f"The schema of its tool {tool.name} is too large"))
+            continue
+        description = hide.text(tool.description or tool.title or "")
+        name = words.name(shelf.server.name, tool.name)
+        spec = ToolSpec(name, description[: words.LONGEST_DESCRIPTION], parameters)
+        offers.append(_Offer(spec, tool.name, words.is_repeatable(tool)))
+    return tuple(offers)
 
 
 async def _called(shelf: _Shelf, offer: _Offer, arguments: dict[str, Any]) -> ToolOutcome:

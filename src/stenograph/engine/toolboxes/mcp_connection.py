@@ -33,6 +33,8 @@ IDLE = 300.0
 CALLING = 600.0
 #: What the SDK says of a session that the server does not know.
 _FORGOTTEN = "Session terminated"
+#: How its errors begin of a connection that ended.
+_CLOSING = ("Connection closed", "SSE stream ")
 #: How many tools of one server are offered, and how many pages of them are read.
 MOST_TOOLS = 200
 _MOST_PAGES = 50
@@ -109,7 +111,7 @@ class Connection:
         except MCPError as error:
             # A server that was started again knows nothing of our session, and did nothing.
             forgotten = error.message == _FORGOTTEN
-            if error.code != CONNECTION_CLOSED and not forgotten:
+            if not _is_closing(error) and not forgotten:
                 raise
             self.retire()
             raise await self._lost(sent=not forgotten) from None
@@ -179,4 +181,6 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def _is_closing(error: BaseException) -> bool:
-    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+    # Servers use the code too, for whatever went wrong in a tool.
+    is_one = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+    return is_one and str(error).startswith(_CLOSING)

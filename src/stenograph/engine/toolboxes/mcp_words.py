@@ -19,6 +19,9 @@ from mcp_types import (
 
 #: The longest name of a tool that every provider takes, of letters, digits, `_` and `-`.
 LONGEST = 64
+#: Characters of a description that models are told, and bytes of a schema that they are.
+LONGEST_DESCRIPTION = 10_000
+LARGEST_SCHEMA = 100_000
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -36,9 +39,15 @@ def name(server: str, tool: str) -> str:
     return f"{plain[: LONGEST - 9]}_{digest}"
 
 
-def parameters(schema: Any) -> dict[str, Any]:
-    """Return the schema of a tool's arguments, an object whatever the server sent."""
-    return {"properties": {}, **(schema if isinstance(schema, dict) else {}), "type": "object"}
+def parameters(schema: Any) -> dict[str, Any] | None:
+    """Return the schema of a tool's arguments, a JSON object whatever the server sent; None: it is
+    too large, and would take the room of all that is said."""
+    found = {"properties": {}, **(schema if isinstance(schema, dict) else {}), "type": "object"}
+    # Python's JSON has numbers that no provider reads, and they become null.
+    written = msgspec.json.encode(found)
+    if len(written) > LARGEST_SCHEMA:
+        return None
+    return msgspec.json.decode(written, type=dict[str, Any])
 
 
 def is_repeatable(tool: Tool) -> bool:
