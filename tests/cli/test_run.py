@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -22,6 +23,15 @@ def folder(tmp_path: Path) -> Path:
     (made / "README.md").write_text("# Hello\n")
     (made / "LICENSE").write_text("MIT\n")
     return made
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the data folder lies that a server serves already: to run there takes half the time."""
+    made = tmp_path_factory.mktemp("home")
+    server = Server(made / "data")
+    yield made
+    assert server.stop()[0] == 0
 
 
 def steno(tmp_path: Path, *words: str, said: str = "", **environment: str):
@@ -81,48 +91,48 @@ def test_what_it_thinks_calls_and_says_is_shown_and_recorded(tmp_path, folder):
         ("hello", ["--max-steps", "0"], 1, "failure"),
     ],
 )  # fmt: skip
-def test_the_exit_status_is_the_outcome(tmp_path, prompt, options, status, outcome):
-    done = steno(tmp_path, "run", prompt, "--json", *options)
+def test_the_exit_status_is_the_outcome(home, prompt, options, status, outcome):
+    done = steno(home, "run", prompt, "--json", *options)
     assert (done.returncode, done.stderr) == (status, "")
     *events, last = told(done)
     assert last["session"]["outcome"] == outcome
     assert [event["seq"] for event in events] == sorted({event["seq"] for event in events})
 
 
-def test_a_secret_is_in_the_environment_of_commands_and_nowhere_else(tmp_path, folder):
+def test_a_secret_is_in_the_environment_of_commands_and_nowhere_else(home, folder):
     value = "swordfish-and-chips"
-    steno(tmp_path, "secrets", "set", "PASSWORD", said=value)
+    steno(home, "secrets", "set", "PASSWORD", said=value)
     prompt = """```dev-scene
 [[round]]
 call = [{ tool = "bash", arguments = { command = "echo $PASSWORD | wc -c; echo $PASSWORD" } }]
 [[round]]
 say = "{results}"
 ```"""
-    done = steno(tmp_path, "run", "-", "--root", str(folder), "--secret", "PASSWORD", said=prompt)
+    done = steno(home, "run", "-", "--root", str(folder), "--secret", "PASSWORD", said=prompt)
     went_well(done)
     assert str(len(value) + 1) in done.stdout
     assert "[redacted-secret]" in done.stdout
-    document = json.dumps(exported(tmp_path, done.stdout.splitlines()[-1].split()[-1]))
+    document = json.dumps(exported(home, done.stdout.splitlines()[-1].split()[-1]))
     assert value not in done.stdout + done.stderr + document
 
 
-def test_a_call_that_nobody_is_there_to_allow_is_denied(tmp_path, folder):
-    done = steno(tmp_path, "run", "[dev:call write {\"path\": \"x\", \"content\": \"y\"}]",
+def test_a_call_that_nobody_is_there_to_allow_is_denied(home, folder):
+    done = steno(home, "run", "[dev:call write {\"path\": \"x\", \"content\": \"y\"}]",
                  "--root", str(folder), "--ask")  # fmt: skip
     went_well(done)
     assert "Nobody is there to ask" in done.stdout
     assert not (folder / "x").exists()
 
 
-def test_a_call_that_is_allowed_is_made(tmp_path, folder):
-    done = steno(tmp_path, "run", "[dev:call write {\"path\": \"x\", \"content\": \"y\"}]",
+def test_a_call_that_is_allowed_is_made(home, folder):
+    done = steno(home, "run", "[dev:call write {\"path\": \"x\", \"content\": \"y\"}]",
                  "--root", str(folder), "--ask", said="y\n")  # fmt: skip
     went_well(done)
     assert (folder / "x").read_text() == "y"
 
 
-def test_a_folder_that_may_only_be_read_stays_as_it_is(tmp_path, folder):
-    done = steno(tmp_path, "run", "[dev:call write {\"path\": \"x\", \"content\": \"y\"}]",
+def test_a_folder_that_may_only_be_read_stays_as_it_is(home, folder):
+    done = steno(home, "run", "[dev:call write {\"path\": \"x\", \"content\": \"y\"}]",
                  "--root", str(folder), "--allow", "read")  # fmt: skip
     assert "There is no tool named 'write'" in done.stdout
     assert not (folder / "x").exists()
@@ -156,8 +166,8 @@ def test_ctrl_c_cancels_the_session(tmp_path):
         (["run", "x", "--url", "http://127.0.0.1:9"], "STENO_API_KEY"),
     ],
 )
-def test_what_cannot_be_is_one_clear_line(tmp_path, words, message):
-    done = steno(tmp_path, *words)
+def test_what_cannot_be_is_one_clear_line(home, words, message):
+    done = steno(home, *words)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("steno: ")
     assert message in done.stderr
@@ -179,20 +189,20 @@ def test_it_runs_on_a_server_that_serves_the_folder_or_is_named(tmp_path, folder
     assert server.stop()[0] == 0
 
 
-def test_a_chat_goes_on_with_what_is_typed(tmp_path):
-    done = steno(tmp_path, "chat", "one", said="two\n\nnever read\n")
+def test_a_chat_goes_on_with_what_is_typed(home):
+    done = steno(home, "chat", "one", said="two\n\nnever read\n")
     went_well(done)
     assert [line for line in done.stdout.splitlines() if "You said" in line] == [
         "You said: one", "You said: two",
     ]  # fmt: skip
 
 
-def test_an_answer_may_hold_whatever_ends_a_line_elsewhere(tmp_path):
+def test_an_answer_may_hold_whatever_ends_a_line_elsewhere(home):
     prompt = """```dev-scene
 [[round]]
 say = "one\\u2028two\\u0085three"
 ```"""
-    done = steno(tmp_path, "run", "-", "--json", said=prompt)
+    done = steno(home, "run", "-", "--json", said=prompt)
     went_well(done)
     said = [json.loads(line) for line in done.stdout.split("\n") if line]
     assert "one\u2028two\u0085three" in [event.get("text") for event in said]
