@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.driving import Driven, scene
 from engine.test_rounds import facts, feed, invocations
 from engine.test_turns import SLOW, running
-from stenograph.engine import start
+from stenograph.engine import start, store
 from stenograph.engine.models.answer import ReasoningDelta, Response, TextDelta
 from stenograph.engine.models.failures import ModelFailedError
 from stenograph.retention.integrity import check
@@ -190,6 +190,37 @@ def test_a_run_survives_a_database_that_is_away_for_a_while(driven: Driven) -> N
         engine.LOOK = wait
         del driven.database.submit
     assert feed(driven, session_id)[-1][2:] == ("exit", "success")
+    assert check(driven.database) == []
+
+
+def test_a_run_survives_a_log_of_steps_that_takes_nothing_for_a_while(driven: Driven) -> None:
+    from stenograph.engine import drive, engine
+
+    path = driven.place.url.removeprefix("sqlite:///")
+    full = "BEGIN SELECT RAISE(ABORT, 'no room'); END"
+
+    async def act() -> None:
+        driven.open("hello")
+        await driven.settled()
+        with closing(sqlite3.connect(path)) as log:
+            log.execute(f"CREATE TRIGGER steps BEFORE INSERT ON operation_outputs {full}")
+            log.execute(f"CREATE TRIGGER ends BEFORE UPDATE ON workflow_status {full}")
+            session_id = driven.open("[dev:files]")
+            (candidate,) = driven.read(store.unsettled)
+            await driven.until(lambda tx: tx.rows("SELECT 1 FROM tasks WHERE key = 'r2t0'"))
+            while drive.drives(candidate):
+                await asyncio.sleep(0.01)
+            log.execute("DROP TRIGGER steps")
+            log.execute("DROP TRIGGER ends")
+        await driven.settled()
+        assert feed(driven, session_id)[-1][2:] == ("exit", "success")
+
+    wait, engine.LOOK = engine.LOOK, 0.05
+    try:
+        driven.during(act)
+    finally:
+        engine.LOOK = wait
+    assert len(driven.tools.made) == 2
     assert check(driven.database) == []
 
 

@@ -41,6 +41,9 @@ _OVER = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEE
 #: What the workflows of this process work with; DBOS is one to a process too.
 _desk: Desk | None = None
 _running: "dict[asyncio.Task[object], str]" = {}
+#: Workflows of this process that have ended, whatever their log says: it may have had no room for
+#: the end.
+_ended: set[str] = set()
 
 
 class Interrupted(Exception):
@@ -86,6 +89,7 @@ async def stop() -> None:
     await asyncio.gather(*working, return_exceptions=True)
     DBOS.destroy()
     _desk = None
+    _ended.clear()
     # DBOS had lent the loop its own threads, which are gone.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
@@ -99,7 +103,9 @@ async def begin(candidate: str, executors: Collection[str] | None = None) -> Non
     workflow = candidate
     # A workflow that is over and left its candidate waiting was overtaken by the record.
     while (status := await DBOS.get_workflow_status_async(workflow)) and (
-        status.status in _OVER or (executors is not None and status.executor_id not in executors)
+        status.status in _OVER
+        or workflow in _ended
+        or (executors is not None and status.executor_id not in executors)
     ):
         number += 1
         workflow = f"{candidate}.{number}"
@@ -115,6 +121,7 @@ async def sweep() -> set[str]:
         status=sorted(_OVER), limit=_SWEPT, load_input=False, load_output=False
     ):
         await DBOS.delete_workflows_async([it.workflow_id for it in over])
+        _ended.difference_update(it.workflow_id for it in over)
         swept |= {it.workflow_id.partition(".")[0] for it in over}
     return swept
 
@@ -122,10 +129,13 @@ async def sweep() -> set[str]:
 @DBOS.workflow(name="drive")
 async def _drive(candidate: str) -> None:
     """Alternate between the model and what it calls until the candidate has its end."""
-    desk = _desk
+    desk, workflow = _desk, DBOS.workflow_id
     task = asyncio.current_task()
     assert desk is not None
     assert task is not None
+    assert workflow is not None
+    if drives(candidate):
+        return  # a start found two of which the log does not know the end
     _running[task] = candidate
     try:
         while (keys := await DBOS.run_step_async({"name": "ask"}, _ask, candidate)) is not None:
@@ -134,6 +144,7 @@ async def _drive(candidate: str) -> None:
             )
     finally:
         del _running[task]
+        _ended.add(workflow)
 
 
 async def _ask(candidate: str) -> list[str] | None:
