@@ -224,6 +224,27 @@ def test_a_run_survives_a_log_of_steps_that_takes_nothing_for_a_while(driven: Dr
     assert check(driven.database) == []
 
 
+def test_a_log_of_steps_that_cannot_be_opened_is_tried_again(driven: Driven, capfd) -> None:
+    from stenograph.engine import engine
+
+    path = Path(driven.place.url.removeprefix("sqlite:///"))
+    path.mkdir()
+
+    async def act() -> None:
+        driven.open("hello")
+        while "run_not_begun" not in "".join(capfd.readouterr()):
+            await asyncio.sleep(0.01)
+        path.rmdir()
+        await driven.settled()
+
+    wait, engine.LOOK = engine.LOOK, 0.05
+    try:
+        driven.during(act)
+    finally:
+        engine.LOOK = wait
+    assert driven.rows("SELECT status FROM turns") == [("completed",)]
+
+
 def test_many_sessions_at_once(driven: Driven) -> None:
     sessions = [driven.open("[dev:files]", model="dev/small") for _ in range(20)]
     driven.settle()

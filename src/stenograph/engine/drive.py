@@ -72,7 +72,12 @@ def launch(desk: Desk, url: str, schema: str, executor: str) -> None:
     # With a handler there, DBOS leaves its logger alone, and its lines are masked like all others.
     logging.getLogger("dbos").addHandler(logging.NullHandler())
     DBOS(config=config)
-    DBOS.launch()
+    try:
+        DBOS.launch()
+    except BaseException:
+        # Half of one would pass for the whole at the next try.
+        _close()
+        raise
 
 
 def drives(candidate: str) -> bool:
@@ -82,11 +87,15 @@ def drives(candidate: str) -> bool:
 
 async def stop() -> None:
     """Leave off: what is under way is taken up by the next start."""
-    global _desk
     working = list(_running)
     for task in working:
         task.cancel()
     await asyncio.gather(*working, return_exceptions=True)
+    _close()
+
+
+def _close() -> None:
+    global _desk
     DBOS.destroy()
     _desk = None
     _ended.clear()
