@@ -388,6 +388,13 @@ def test_a_budget_of_time_ends_what_takes_too_long(driven: Driven, prompt: str) 
     assert check(driven.database) == []
 
 
+@pytest.mark.parametrize("most", [2**63 - 1, 10**400])
+def test_a_budget_beyond_all_time_is_no_limit(driven: Driven, most: int) -> None:
+    session_id = driven.open("hello", options=budget(wall_clock_max_ms=most, steps_max=most))
+    driven.settle()
+    assert facts(driven, session_id).outcome == "success"
+
+
 def test_a_budget_that_is_none_is_refused(driven: Driven) -> None:
     with pytest.raises(InvalidInputError) as refused:
         driven.open("x", options=budget(steps_max=-1))

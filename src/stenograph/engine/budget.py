@@ -14,6 +14,8 @@ from stenograph.storage.database import Tx
 
 #: Rounds of a turn when nothing else was said: a model that goes in circles ends here.
 ROUNDS = 200
+#: Milliseconds beyond which a limit is none: 30,000 years.
+_EVER_MS = 10**15
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -65,4 +67,4 @@ def seconds_left(work: Work, budget: Budget) -> float | None:
     if budget.wall_clock_max_ms is None:
         return None
     begun = now() if work.run is None else work.run.started_at or work.run.created_at
-    return budget.wall_clock_max_ms / 1000 - (now() - begun) / 1e6
+    return min(budget.wall_clock_max_ms, _EVER_MS) / 1000 - (now() - begun) / 1e6

@@ -7,6 +7,7 @@ import pytest
 
 from engine.models.loopback import KEY, Provider, Reply, ask, error, events, fails, opening
 from engine.models.samples import SAID, SAMPLES, THOUGHT
+from stenograph.engine.models import stream as streaming
 from stenograph.engine.models.answer import ReasoningDelta, TextDelta
 from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.credentials import Credentials
@@ -114,6 +115,15 @@ def test_an_answer_of_another_shape_is_the_providers_fault(data: str) -> None:
     failed = fails(GPT, Reply((f"data: {data}\n\n".encode(),)), "/v1")
     assert failed.kind == "interrupted"
     assert failed.message.startswith("The answer cannot be read: ")
+
+
+def test_an_answer_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "LONGEST", 10)
+    hanging = events(chunk({"content": "123456"}), chunk({"content": "789ab"}), hang=True)
+    failed = fails(GPT, hanging, "/v1")
+    assert (failed.kind, failed.message) == (
+        "interrupted", "The answer is longer than 10 characters",
+    )  # fmt: skip
 
 
 def test_counts_that_no_call_can_have_are_none() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-from stenograph.engine.models.answer import Delta, Response
+from stenograph.engine.models.answer import Delta, Response, ToolCallStarted
 from stenograph.engine.models.catalog import ModelId
 from stenograph.engine.models.credentials import Credentials, suffice
 from stenograph.engine.models.failures import ModelFailedError
@@ -12,6 +12,9 @@ from stenograph.engine.models.request import ModelRequest
 
 if TYPE_CHECKING:
     from pydantic_ai.models import StreamedResponse
+
+#: Characters of an answer, all its texts together: some models go in circles and never end.
+LONGEST = 20_000_000
 
 
 async def stream(
@@ -66,8 +69,15 @@ async def _ask(
                 model_request_parameters=parameters,
                 instrument=False,
             ) as answer:
+                length = 0
                 async for delta in heard.deltas(answer):
+                    length += 0 if isinstance(delta, ToolCallStarted) else len(delta.text)
+                    if length > LONGEST:
+                        message = f"The answer is longer than {LONGEST} characters"
+                        raise ModelFailedError("interrupted", message, request=sent.body)
                     yield delta
+    except ModelFailedError:
+        raise
     except Exception as problem:
         meaning = heard.failure(problem, model, sent, answer)
         if meaning is None:
