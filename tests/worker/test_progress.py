@@ -1,6 +1,7 @@
 """What a command writes is told while it runs; that costs the call nothing, come what may."""
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import httpx
 import msgspec
 import pytest
 
+from stenograph.client import AsyncClient
+from stenograph.client.records import Frame
 from stenograph.settings import Settings
 from stenograph.worker import progress
 from stenograph.worker.client import AwayError
@@ -28,7 +31,7 @@ async def test_a_watcher_reads_what_a_command_writes_before_it_ends(
     tmp_path: Path,
 ) -> None:
     go = tmp_path / "go"
-    command = f"echo first; while [ ! -e {go} ]; do sleep 0.02; done; echo last"
+    command = f"echo first; while [ ! -e {go} ]; do echo tick; sleep 0.05; done; echo last"
     headers = {"Authorization": f"Bearer {served.org.keys['api']}"}
     async with worker(served, tmp_path / "root") as device, httpx.AsyncClient() as http:
         made = served.open(prompt([("bash", {"command": command})]), here(device))
@@ -37,26 +40,51 @@ async def test_a_watcher_reads_what_a_command_writes_before_it_ends(
         async with asking as answer:
             async for line in answer.aiter_lines():
                 if line.startswith("data: ") and "tool_output" in line:
-                    go.touch()
                     break
+        frame = await seen_by_a_member(served, made)
+        go.touch()
         told = msgspec.json.decode(line.removeprefix("data: "))
         await served.ended(made)
-    assert (told["type"], told["data"]["text"]) == ("tool_output", "first\n")
-    assert served.calls(made)[0] == ("bash", "completed", "first\nlast\n")
+    assert (told["type"], frame.type) == ("tool_output", "tool_output")
+    assert told["data"]["text"].startswith("first\n")
+    assert frame.text.startswith("first\n")
+    assert (frame.data["name"], frame.data["task_key"]) == ("bash", told["data"]["task_key"])
+    tool, status, output = served.calls(made)[0]
+    assert (tool, status) == ("bash", "completed")
+    assert output.endswith("tick\nlast\n")
+
+
+async def seen_by_a_member(served: Served, session_id: str) -> Frame:  # noqa: F811
+    """The first frame of a call's output that the client gives."""
+    workspace = served.read(
+        lambda tx: tx.value(
+            "SELECT w.public_id FROM workspaces w JOIN conversations c ON c.workspace_id = w.id"
+            " WHERE c.public_id = :id",
+            id=session_id,
+        )
+    )
+    async with AsyncClient(served.url, served.org.keys["member"]) as client:
+        talk = client.workspace(str(workspace)).conversation(session_id)
+        async with aclosing(aiter(talk.progress())) as frames:
+            async for frame in frames:
+                if frame.type == "tool_output":
+                    return frame
+    raise AssertionError
 
 
 class Line:
     """A client whose reports go wrong as they are told to."""
 
-    def __init__(self, *errors: Exception) -> None:
+    def __init__(self, *errors: Exception, unwatched: int = 0) -> None:
         self.errors = list(errors)
+        self.unwatched = unwatched
         self.told: list[tuple[str, int]] = []
 
     async def report(self, claim_id: str, text: str, characters: int) -> bool:
         if self.errors:
             raise self.errors.pop(0)
         self.told.append((text, characters))
-        return True
+        return len(self.told) > self.unwatched
 
 
 @pytest.fixture
@@ -86,6 +114,17 @@ async def test_the_end_is_told_in_whole_characters_and_what_got_lost_with_the_ne
         await until(line, 2)
     assert line.told[-1][0].endswith("end")
     assert "\0" not in line.told[-1][0]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_what_nobody_saw_is_told_again_until_somebody_has() -> None:
+    line = Line(unwatched=2)
+    async with progress.reported(line, lambda: "c") as watch:  # type: ignore[arg-type]
+        watch(b"first")
+        await until(line, 3)
+        watch(b", second")
+        await until(line, 4)
+    assert line.told == [("first", 5)] * 3 + [("first, second", 13)]
 
 
 @pytest.mark.usefixtures("quick")

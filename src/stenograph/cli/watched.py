@@ -6,11 +6,15 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
 from rich.text import Text
 
 #: Characters of a call's arguments and of its result that are shown.
 _SHOWN = 200
 _LINES = 6
+#: Takes a line away that has not ended.
+_CLEARED = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 _ENDS = {
     "completed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -34,6 +38,7 @@ class View:
         #: What is being said: "text" or "reasoning"; None: the line is empty.
         self._saying: str | None = None
         self._was_told = False
+        self._has_aside = False
         #: The calls that were shown as begun.
         self._begun: set[str] = set()
         #: What of the calls' output was shown while they worked.
@@ -61,6 +66,8 @@ class View:
                 self._called(data)
             case "tool_output":
                 self._writes(data)
+            case "tool_progress":
+                self._aside(f"{data.get('name') or ''} {_how_far(data)}")
             case "message" if (data.get("kind"), data.get("source")) == ("message", "subagent"):
                 self._line("a subagent has reported", "dim")
 
@@ -96,6 +103,8 @@ class View:
         for line in _since(self._shown.get(key, ""), text).splitlines()[-_LINES:]:
             self._line(f"  {_short(line)}", "dim")
         self._shown[key] = text or self._shown.get(key, "")
+        # What redraws its line is seen as it stands.
+        self._aside(data["text"][len(text) :].rstrip("\r").rpartition("\r")[2])
 
     def ask(self, name: str, arguments: str) -> str:
         """Ask whether a call may be made; returns what was typed."""
@@ -121,6 +130,7 @@ class View:
             return
         if self._saying not in (what, None):
             self._end()
+        self._clear()
         self._saying = what
         style = "dim italic" if what == "reasoning" else ""
         self._console.print(Text(_printable(text), style=style), end="")
@@ -130,8 +140,25 @@ class View:
             self._console.print()
             self._saying = None
 
+    def _aside(self, text: str) -> None:
+        """Show a line, on a terminal, until the next one."""
+        if self._quiet or not self._console.is_terminal or self._saying is not None:
+            return
+        self._clear()
+        if words := _printable(text).split():
+            line = Text(f"  {' '.join(words)}", style="dim")
+            line.truncate(self._console.width - 1, overflow="ellipsis")
+            self._console.print(line, end="")
+            self._has_aside = True
+
+    def _clear(self) -> None:
+        if self._has_aside:
+            self._console.control(_CLEARED)
+            self._has_aside = False
+
     def _line(self, text: str, style: str) -> None:
         self._end()
+        self._clear()
         if not self._quiet or style == "bold":
             self._console.print(Text(_printable(text), style=style))
 
@@ -143,6 +170,12 @@ def _since(before: str, text: str) -> str:
     if not mark:
         return text
     return "" if at < 0 else text[at + len(mark) :]
+
+
+def _how_far(data: Mapping[str, Any]) -> str:
+    done, total, message = data["progress"], data.get("total"), data.get("message")
+    numbers = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+    return f"{numbers} {message}" if message else numbers
 
 
 def _key(data: Mapping[str, Any]) -> str:

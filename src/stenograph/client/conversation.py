@@ -263,7 +263,12 @@ class ConversationResource(Resource[Via]):
 
     @iteration
     def progress(self, *, after: str | None = None) -> Script[Frame]:
-        """Give how runs and their tasks stand, as `transcript` gives what is said."""
+        """Give how runs and their tasks stand, as `transcript` gives what is said.
+
+        `turn`, `run` and `task` are kept. `tool_output` (`text` is the end of what a call has
+        written so far) and `tool_progress` (`data` has `progress`, and maybe `total` and `message`)
+        are told while a call is made.
+        """
         return following.frames(self._path(), "progress", after, self._via.retries)
 
 

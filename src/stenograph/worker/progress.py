@@ -60,9 +60,10 @@ async def _tell(client: Client, claim_id: Callable[[], str], output: _Output) ->
         pause = _WATCHED
         if output.characters == told:
             continue
-        told = output.characters
-        watched = False
+        characters, watched = output.characters, False
         # Away, or the claim is another's by now: that is for those who settle it to find out.
         with suppress(StenographError):
-            watched = await client.report(claim_id(), output.text, told)
+            watched = await client.report(claim_id(), output.text, characters)
+        # Who comes later sees what a command that is silent by then has written.
+        told = characters if watched else 0
         pause = _WATCHED if watched else _UNWATCHED

@@ -12,6 +12,7 @@ from stenograph.devices import ticket
 from stenograph.devices.dispatch import LEASE
 from stenograph.devices.target import Target
 from stenograph.engine import start
+from stenograph.engine.toolboxes import progress
 from stenograph.events import live, waiting
 from stenograph.sessions import secret
 from stenograph.settings import Settings
@@ -331,10 +332,43 @@ def test_a_report_for_a_claim_that_is_no_more_is_stale(api, hands, worker, held)
 
 @pytest.mark.parametrize(
     "progress",
-    [{}, {"text": "x"}, {"text": 1, "characters": 1}, {"text": "x", "characters": -1},
-     {"text": "x" * 16_001, "characters": 16_001}],
-)  # fmt: skip
+    [{}, {"text": "x"}, {"text": 1, "characters": 1}, {"text": "x", "characters": -1}],
+)
 def test_a_report_in_another_shape_is_refused(api, worker, held, progress):
     path = f"{CLAIMS}/{held[0]}/progress"
     answer = api.post(path, key=worker[1], json={"progress": progress})
     assert answer.status_code == 400, answer.text
+
+
+def test_of_a_report_the_end_is_told(api, worker, held):
+    claimed, conversation_id = held
+    text = "x" * 20_000 + "the end"
+    _, (frame,) = heard(api, conversation_id, lambda: report(api, worker[1], claimed, text, 5))
+    assert frame.data["text"].endswith("xthe end")
+    assert (len(frame.data["text"]), frame.data["characters"]) == (progress.SHOWN, len(text))
+
+
+def test_half_a_secret_is_told_no_more_than_a_whole_one(api, hands, worker):
+    def give(tx):
+        secret.create(tx, hands.owner, hands.sealer, "PIN", "swordfish-1234")
+        secret.give(tx, row, secret.take(tx, hands.owner, hands.sealer, ["PIN"]))
+
+    row = hands.session(MACHINE)
+    hands.write(give)
+    hands.call(row, "bash", command="x")
+    claimed = claim(api, worker[1], free=1)["claim"]["claim_id"]
+    sent = [("a swordfish-1234 b sword", 24), ("fish-1234 " + "c" * 600, 2_000)]
+    _, frames = heard(
+        api, row, lambda: [report(api, worker[1], claimed, *one).raise_for_status() for one in sent]
+    )
+    texts = [frame.data["text"] for frame in frames]
+    assert texts[0] == "a [redacted-secret] b "
+    assert texts[1] == "c" * len(texts[1])
+    assert len(texts[1]) > 100
+
+
+def test_nobody_hears_of_a_call_that_is_hidden(api, hands, worker, held):
+    claimed, conversation_id = held
+    hands.write(lambda tx: tx.run("UPDATE tasks SET transcript_visibility = 'hidden' WHERE name = 'bash'"))
+    answer, frames = heard(api, conversation_id, lambda: report(api, worker[1], claimed))
+    assert (answer.status_code, frames) == (200, [])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,10 @@ import structlog
 from stenograph.accounts import mcp_server
 from stenograph.accounts.mcp_place import Place
 from stenograph.accounts.mcp_server import McpServer
+from stenograph.engine.results import storable
 from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
+from stenograph.engine.toolboxes import progress
+from stenograph.engine.toolboxes.progress import MESSAGE, Step
 from stenograph.engine.work import Work
 from stenograph.errors import ConflictError
 from stenograph.storage.database import Database
@@ -100,7 +104,9 @@ class McpTools:
             return ToolOutcome(
                 "uncertain", f"{name} was begun before this server stopped; it was not called again"
             )
-        outcome = await _called(shelf, offer, arguments)
+        steps = _Steps(shelf.redactor)
+        async with progress.shown(context, steps.last):
+            outcome = await _called(shelf, offer, arguments, steps)
         return replace(outcome, output=shelf.redactor.text(outcome.output))
 
     async def close(self) -> None:
@@ -230,7 +236,34 @@ async def _offered(shelf: _Shelf) -> tuple[_Offer, ...]:
     return tuple(offers)
 
 
-async def _called(shelf: _Shelf, offer: _Offer, arguments: dict[str, Any]) -> ToolOutcome:
+@dataclass(slots=True)
+class _Steps:
+    """What a server last said of how far a call is."""
+
+    redactor: Redactor
+    said: tuple[float, float | None, str | None] | None = None
+
+    async def hear(self, progress: float, total: float | None, message: str | None) -> None:
+        if isfinite(progress):
+            self.said = (
+                progress,
+                total if total is not None and isfinite(total) else None,
+                message,
+            )
+
+    def last(self) -> Step | None:
+        if self.said is None:
+            return None
+        done, total, message = self.said
+        if message is not None:
+            is_long = len(message) > MESSAGE
+            message = None if is_long else self.redactor.text(storable(message))
+        return Step(done, total, message)
+
+
+async def _called(
+    shelf: _Shelf, offer: _Offer, arguments: dict[str, Any], steps: _Steps
+) -> ToolOutcome:
     from stenograph.engine.toolboxes.mcp_connection import Lost
 
     words = _loaded()
@@ -238,7 +271,7 @@ async def _called(shelf: _Shelf, offer: _Offer, arguments: dict[str, Any]) -> To
         connection = shelf.connection
         is_old = connection is not None and not connection.retired
         try:
-            result = await shelf.connected().call(offer.name, arguments)
+            result = await shelf.connected().call(offer.name, arguments, steps.hear)
         except TimeoutError:
             return ToolOutcome("timed_out", "The server gave no answer in time")
         except Lost as lost:

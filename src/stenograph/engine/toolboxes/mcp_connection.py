@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import httpx2
 from mcp.client.client import Client
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
@@ -85,10 +86,13 @@ class Connection:
                     break
             return found[:MOST_TOOLS]
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool. Raises `TimeoutError`, `Lost` or what the SDK does."""
+    async def call(
+        self, name: str, arguments: dict[str, Any], heard: ProgressFnT | None = None
+    ) -> CallToolResult:
+        """Call a tool; `heard` hears how far it is. Raises `TimeoutError`, `Lost` or what the SDK
+        does."""
         async with self._used() as client, asyncio.timeout(CALLING):
-            return await client.call_tool(name, arguments)
+            return await client.call_tool(name, arguments, progress_callback=heard)
 
     def retire(self) -> None:
         """Let go of the server when the calls under way are done."""

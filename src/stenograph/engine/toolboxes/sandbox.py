@@ -37,6 +37,8 @@ from pydantic_monty import (
 
 T = TypeVar("T")
 Answer: TypeAlias = ExternalSettledResult
+#: What collects a script's output; its `output` may be read on any thread, while the script runs.
+Printed: TypeAlias = CollectString
 
 #: How many scripts compute at the same time.
 _THREADS = ThreadPoolExecutor(16, thread_name_prefix="script")
@@ -80,13 +82,16 @@ class Host(Protocol):
         ...
 
 
-async def run(code: str, host: Host, clock: datetime, seed: str, limits: Limits) -> Ran:
+async def run(
+    code: str, host: Host, clock: datetime, seed: str, limits: Limits, printed: Printed
+) -> Ran:
     """Run a script to its end; what it began and did not wait for is waited for here.
+
+    `printed` takes what it prints while it runs.
 
     Cancelled, it stops at once. What `host` raises comes out.
     """
     stack = ExitStack()
-    printed = CollectString(max_bytes=limits.printed)
     try:
         session = await _in_thread(partial(_open, stack, clock, seed, limits))
         script = _Script(session, session.worker_pid, code, host, limits)
@@ -131,7 +136,7 @@ class _Script:
     calls: dict[int, asyncio.Future[Answer]] = field(default_factory=dict)
     slept: float = 0.0
 
-    async def drive(self, printed: CollectString) -> object:
+    async def drive(self, printed: Printed) -> object:
         """Run the script; returns the value of its last expression. Raises `MontyError`."""
         feed = partial(self.session.feed_start, self.code, print_callback=printed)
         try:

@@ -17,6 +17,8 @@ from stenograph.engine.beneath import Diverged, Made
 from stenograph.engine.calls import SCRIPT
 from stenograph.engine.desk import Desk
 from stenograph.engine.toolbox import ToolContext, ToolOutcome, ToolSpec
+from stenograph.engine.toolboxes import progress
+from stenograph.engine.toolboxes.progress import Report
 from stenograph.engine.work import Work
 
 if TYPE_CHECKING:
@@ -76,8 +78,11 @@ class Script:
         host = _Host(desk, context, tools, before.made)
         clock = datetime.fromtimestamp(before.begun_at / 1e6, UTC)
         seed = f"{context.work.candidate}/{context.key}"
+        limits = self._limits or sandbox.Limits()
+        printed = sandbox.Printed(max_bytes=limits.printed)
         try:
-            ran = await sandbox.run(code, host, clock, seed, self._limits or sandbox.Limits())
+            async with progress.shown(context, lambda: _written(printed.output)):
+                ran = await sandbox.run(code, host, clock, seed, limits, printed)
             host.check_end()
         except Diverged as difference:
             await beneath.leave(desk, context)
@@ -148,6 +153,10 @@ class _Host:
         """Raise `Diverged` if the script had made more calls when it was run before."""
         if self.count < len(self.recorded):
             raise Diverged(f"{_AGAIN} made {self.count} calls of the {len(self.recorded)} before")
+
+
+def _written(text: str) -> Report | None:
+    return progress.end_of(text) if text else None
 
 
 async def _raised(kind: Any, message: str) -> "Answer":

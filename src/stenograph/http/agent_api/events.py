@@ -83,8 +83,11 @@ async def stream_events(ctx: Ctx, workspace: str, conversation: str) -> Response
     `transcript` and `progress` begin with what comes, or behind `after`. Of a transcript
     `text_delta`, `reasoning_delta`, `tool_call_started`, `tool_call_arguments_delta` and
     `stream_reset` (what was heard of this round counts no more) are told once and not kept;
-    `round`, `call` and `turn` say what is settled. A reader that falls behind gets a last event
-    `error` with the code `slow_reader`.
+    `round`, `call` and `turn` say what is settled. Of progress the frames `turn`, `run` and `task`
+    say how these stand. While a call is made, `tool_output` has the end of what it has written so
+    far, and how many `characters` that is in all, and `tool_progress` has, of an MCP server's tool,
+    `progress`, and `total` and `message` if the server names them: told and not kept. A reader that
+    falls behind gets a last event `error` with the code `slow_reader`.
     """
     door = sse.door(ctx, "member")
 

@@ -14,7 +14,6 @@ from stenograph.devices.dispatch import LEASE, Wish
 from stenograph.engine.toolbox import ToolOutcome
 from stenograph.engine.toolboxes import leases, progress
 from stenograph.engine.toolboxes.leases import Claimed
-from stenograph.engine.toolboxes.progress import Report
 from stenograph.events import live
 from stenograph.events.waiting import Waiter
 from stenograph.http.agent_api import wire_executor as wire
@@ -191,7 +190,7 @@ async def report_progress(ctx: Ctx, claim: str) -> wire.ProgressAnswer:
     Send the end of the output, as often as it grows; it is told live, masked, and not kept.
     """
     sent = ctx.body(wire.ReportBody).progress
-    report = Report(sent.text, sent.characters)
+    report = progress.end_of(sent.text, sent.characters)
     conversation_id, frame = await ctx.read(
         lambda tx: progress.told(tx, ctx.sealer, device.calling(tx, ctx.caller), claim, report)
     )

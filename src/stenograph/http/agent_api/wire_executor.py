@@ -114,7 +114,7 @@ class LeaseAnswer(Struct):
 class Report(Struct):
     """The end of what the call has written, and how many characters that is in all."""
 
-    text: Annotated[str, Meta(max_length=16_000)]
+    text: Annotated[str, Meta(description="Of which the last 8,000 characters are looked at.")]
     characters: Annotated[int, Meta(ge=0)]
 
 

@@ -133,9 +133,11 @@ async def stream_session_events(ctx: Ctx, session_id: str) -> Response[Any]:
 
     With `transcript=1`, what a model says is also told while it says it, without `seq`, and not
     kept: `text_delta`, `reasoning_delta`, `tool_call_started`, `tool_call_arguments_delta`, and
-    `stream_reset` when what was heard of this round counts no more. And what a command has written
-    so far: `tool_output`, with the end of it and how many `characters` it has in all. A reader that
-    falls behind gets a last event `error` with the code `slow_reader`.
+    `stream_reset` when what was heard of this round counts no more. And how far a call is:
+    `tool_output` has the end of what a command or a script has written so far, and how many
+    `characters` that is in all; `tool_progress` has, of an MCP server's tool, `progress`, and
+    `total` and `message` if the server names them. A reader that falls behind gets a last event
+    `error` with the code `slow_reader`.
     """
     door = sse.door(ctx, "api")
 
