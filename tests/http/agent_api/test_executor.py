@@ -369,6 +369,8 @@ def test_half_a_secret_is_told_no_more_than_a_whole_one(api, hands, worker):
 
 def test_nobody_hears_of_a_call_that_is_hidden(api, hands, worker, held):
     claimed, conversation_id = held
-    hands.write(lambda tx: tx.run("UPDATE tasks SET transcript_visibility = 'hidden' WHERE name = 'bash'"))
+    hands.write(
+        lambda tx: tx.run("UPDATE tasks SET transcript_visibility = 'hidden' WHERE name = 'bash'")
+    )
     answer, frames = heard(api, conversation_id, lambda: report(api, worker[1], claimed))
     assert (answer.status_code, frames) == (200, [])
