@@ -117,13 +117,14 @@ def test_an_answer_of_another_shape_is_the_providers_fault(data: str) -> None:
     assert failed.message.startswith("The answer cannot be read: ")
 
 
-def test_an_answer_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "LONGEST", 10)
-    hanging = events(chunk({"content": "123456"}), chunk({"content": "789ab"}), hang=True)
-    failed = fails(GPT, hanging, "/v1")
-    assert (failed.kind, failed.message) == (
-        "interrupted", "The answer is longer than 10 characters",
-    )  # fmt: skip
+@pytest.mark.parametrize("limit", ["LONGEST", "MOST_CALLS"])
+def test_an_answer_without_end_is_ended(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, limit, 3)
+    begun = [{"index": n, "id": f"c{n}", "function": {"name": "f"}} for n in range(4)]
+    delta = {"content": "1234"} if limit == "LONGEST" else {"tool_calls": begun}
+    failed = fails(GPT, events(chunk(delta), hang=True), "/v1")
+    assert failed.kind == "interrupted"
+    assert failed.message.startswith("The answer has more than ")
 
 
 def test_counts_that_no_call_can_have_are_none() -> None:

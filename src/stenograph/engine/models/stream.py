@@ -13,8 +13,10 @@ from stenograph.engine.models.request import ModelRequest
 if TYPE_CHECKING:
     from pydantic_ai.models import StreamedResponse
 
-#: Characters of an answer, all its texts together: some models go in circles and never end.
+#: Characters of an answer, all its texts together, and its calls: some models go in circles and
+#: never end.
 LONGEST = 20_000_000
+MOST_CALLS = 1_000
 
 
 async def stream(
@@ -35,8 +37,16 @@ async def stream(
         heard = _ask(request, credentials)
     else:
         raise ModelFailedError("unauthorized", f"No key is set up for {request.model}")
+    length = calls = 0
     try:
         async for event in heard:
+            if isinstance(event, ToolCallStarted):
+                calls += 1
+            elif not isinstance(event, Response):
+                length += len(event.text)
+            if length > LONGEST or calls > MOST_CALLS:
+                limits = f"{LONGEST} characters or {MOST_CALLS} calls"
+                raise ModelFailedError("interrupted", f"The answer has more than {limits}")
             yield event
     finally:
         await heard.aclose()
@@ -69,15 +79,8 @@ async def _ask(
                 model_request_parameters=parameters,
                 instrument=False,
             ) as answer:
-                length = 0
                 async for delta in heard.deltas(answer):
-                    length += 0 if isinstance(delta, ToolCallStarted) else len(delta.text)
-                    if length > LONGEST:
-                        message = f"The answer is longer than {LONGEST} characters"
-                        raise ModelFailedError("interrupted", message, request=sent.body)
                     yield delta
-    except ModelFailedError:
-        raise
     except Exception as problem:
         meaning = heard.failure(problem, model, sent, answer)
         if meaning is None:
